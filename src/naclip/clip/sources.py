@@ -1,0 +1,180 @@
+"""Where a model's weights come from: a known name, a path, or a hub id -> files on disk."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from naclip.cache import sha256
+from naclip.errors import CheckpointError, no_such
+
+
+@dataclass(frozen=True)
+class KnownModel:
+    name: str
+    hub: str  # repository on the Hugging Face hub; empty: inside the package
+    megabytes: int
+    openai_file: str = ""  # OpenAI's own archive of the same weights, and its sha256
+    openai_sha256: str = ""
+    about: str = ""
+
+
+MODELS: dict[str, KnownModel] = {
+    model.name: model
+    for model in [
+        KnownModel(
+            "ViT-B/16",
+            "openai/clip-vit-base-patch16",
+            599,
+            "ViT-B-16.pt",
+            "5806e77cd80f8b59890b7e101eabd078d9fb84e6937f9e85e4ecb61988df416f",
+            "the paper's model",
+        ),
+        KnownModel(
+            "ViT-B/32",
+            "openai/clip-vit-base-patch32",
+            605,
+            "ViT-B-32.pt",
+            "40d365715913c9da98579312b702a82c18be219cc2a73407c4526f58eba950af",
+            "larger patches: 4 times faster, coarser",
+        ),
+        KnownModel(
+            "ViT-L/14",
+            "openai/clip-vit-large-patch14",
+            1711,
+            "ViT-L-14.pt",
+            "b8cca3fd41ae0c99ba7e8951adf17d267cdb84cd88be6f7c2e0eca1737a03836",
+            "4 times slower; below ViT-B/16 in the paper's Table 2",
+        ),
+        KnownModel(
+            "ViT-L/14@336px",
+            "openai/clip-vit-large-patch14-336",
+            1711,
+            "ViT-L-14-336px.pt",
+            "3035c92b350959924f9f00213499208652fc7ea050643e8b385c2dac08641f02",
+            "ViT-L/14 fine-tuned at 336 pixels",
+        ),
+    ]
+}
+DEFAULT_MODEL = "ViT-B/16"
+LAYOUTS = [  # (config, weights) as Hugging Face and OpenCLIP name them, best first
+    ("open_clip_config.json", "open_clip_model.safetensors"),
+    ("open_clip_config.json", "open_clip_pytorch_model.bin"),
+    ("config.json", "model.safetensors"),
+    ("config.json", "pytorch_model.bin"),
+]
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+@dataclass(frozen=True)
+class Source:
+    name: str
+    weights: Path
+    config: Mapping[str, Any] | None = None
+
+    def fingerprint(self) -> str:
+        return sha256(self.weights)
+
+
+def find_source(model: str | Path) -> Source:
+    """A known name, an existing path, or a hub id -> the files to read."""
+    path = Path(model).expanduser()
+    if str(model) in MODELS:
+        return _from_hub(str(model), MODELS[str(model)].hub)
+    if path.is_dir():
+        return _from_folder(path)
+    if path.is_file():
+        return _from_file(path)
+    text = str(model)
+    looks_like_path = path.suffix in (".pt", ".pth", ".bin", ".safetensors") or text[0] in "./~"
+    if looks_like_path:
+        raise CheckpointError(f"{model}: no such file")
+    if HUB_ID.fullmatch(text) and not text.startswith("ViT"):
+        return _from_hub(text, text)
+    raise CheckpointError(
+        no_such("model", text, MODELS, "naclip models") + "; a path or a hub id works too"
+    )
+
+
+def _from_folder(folder: Path) -> Source:
+    for config, weights in LAYOUTS:
+        if (folder / config).is_file() and (folder / weights).is_file():
+            return Source(folder.name, folder / weights, _read_config(folder / config))
+    found = ", ".join(sorted(p.name for p in folder.iterdir())[:6]) or "nothing"
+    expected = " or ".join(f"{config} with {weights}" for config, weights in LAYOUTS[::2])
+    raise CheckpointError(f"{folder}: expected {expected}, found {found}")
+
+
+def _from_file(path: Path) -> Source:
+    for known in MODELS.values():
+        if path.name == known.openai_file:
+            found = sha256(path)
+            if found != known.openai_sha256:
+                raise CheckpointError(
+                    f"{path}: is named like OpenAI's {known.name}, but its sha256 is "
+                    f"{found[:12]}..., expected {known.openai_sha256[:12]}...: download it again, "
+                    "or rename it if it is another model"
+                )
+    for config, weights in LAYOUTS:
+        if path.name == weights and (path.parent / config).is_file():
+            return Source(path.name, path, _read_config(path.parent / config))
+    return Source(path.name, path)
+
+
+def _read_config(path: Path) -> Mapping[str, Any]:
+    try:
+        config = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: cannot be read as JSON ({error})") from None
+    if not isinstance(config, dict):
+        raise CheckpointError(f"{path}: expected a JSON object")
+    kind = config.get("model_type", "clip")
+    if kind != "clip":
+        raise CheckpointError(f"{path}: expected model_type clip, found {kind}")
+    return config
+
+
+def _from_hub(name: str, repository: str) -> Source:
+    """Files of a hub repository, from the cache or downloaded (resumably) with a progress bar."""
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+
+    def fetch(file: str) -> Path | None:
+        try:
+            return Path(hf_hub_download(repository, file))
+        except LocalEntryNotFoundError:
+            raise CheckpointError(
+                f"{repository}: {file} is not in the cache and the hub cannot be reached: connect, "
+                f"or get {_files_of(repository)} elsewhere and point --model at it"
+            ) from None
+        except EntryNotFoundError:
+            return None
+        except Exception as error:  # the hub client's errors have no common base
+            reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
+            raise CheckpointError(
+                f"{repository}: cannot be fetched from the hub ({reason})"
+            ) from error
+
+    layouts = LAYOUTS[2:] + LAYOUTS[:2] if repository.startswith("openai/") else LAYOUTS
+    for config, weights in layouts:
+        config_path = fetch(config)
+        weights_path = fetch(weights) if config_path else None
+        if config_path and weights_path:
+            return Source(name, weights_path, _read_config(config_path))
+    raise CheckpointError(
+        f"{repository}: holds no CLIP weights: expected {' or '.join(w for _, w in LAYOUTS)}"
+    )
+
+
+def _files_of(repository: str) -> str:
+    for known in MODELS.values():
+        if known.hub == repository:
+            return (
+                f"{repository}'s config.json and model.safetensors (a folder), or OpenAI's "
+                f"{known.openai_file} ({known.megabytes} MB),"
+            )
+    return f"the folder {repository} with its config and weights"

@@ -1,0 +1,53 @@
+"""Where and in which precision the towers run, and what to say when memory runs out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from naclip.errors import OutOfMemoryError, SettingsError
+from naclip.settings import Device, Precision
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def choose_device(asked: Device) -> torch.device:
+    available = {
+        "cpu": True,
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+    }
+    if asked == "auto":
+        return torch.device(next(name for name in ("cuda", "mps", "cpu") if available[name]))
+    if asked not in available:
+        raise SettingsError(f"device is {asked!r}: use auto, {', '.join(available)}")
+    if not available[asked]:
+        raise SettingsError(f"device {asked} is not available here: use auto or cpu")
+    return torch.device(asked)
+
+
+def choose_precision(asked: Precision, device: torch.device) -> str:
+    """auto is fp32 everywhere: it never changes labels beyond float rounding."""
+    if asked not in ("auto", *DTYPES):
+        raise SettingsError(f"precision is {asked!r}: use auto, {', '.join(DTYPES)}")
+    if asked == "fp16" and device.type == "cpu":
+        raise SettingsError("precision fp16 is slower than fp32 on a CPU: use bf16 or fp32")
+    return "fp32" if asked == "auto" else asked
+
+
+@contextmanager
+def memory_errors(what: str) -> Iterator[None]:
+    """Out of memory as one line that says what to do; nothing is retried in a smaller way."""
+    try:
+        yield
+    except (MemoryError, torch.OutOfMemoryError, RuntimeError) as error:
+        text = str(error)
+        out = isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate" in text
+        if not out:
+            raise
+        raise OutOfMemoryError(
+            f"{what}: out of memory: use a smaller image or short_side, windows instead of the "
+            "whole image, fewer classes, or no refinement"
+        ) from error

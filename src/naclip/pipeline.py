@@ -1,0 +1,190 @@
+"""The method, stage by stage, in the order of the files.
+
+    image -> pixels -> windows -> patch features -> scores -> stitched -> refined -> labels
+                                  words -> vectors ---^
+
+Shapes: B windows, N names, E embedding, (h, w) patches of a window, (H, W) the original size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from naclip import images, scoring, vocabulary, windows
+from naclip.clip.model import ClipModel, open_model
+from naclip.clip.names import text_features
+from naclip.clip.sources import DEFAULT_MODEL
+from naclip.decode import Decoded
+from naclip.device import DTYPES, choose_device, choose_precision, memory_errors
+from naclip.images import Picture
+from naclip.maps import ScoreMaps
+from naclip.methods import read_patches
+from naclip.results import Report, Segmentation
+from naclip.settings import Device, Method, Precision, Settings, Windowing
+from naclip.stopwatch import Stopwatch
+from naclip.vocabulary import Vocabulary, Words
+
+if TYPE_CHECKING:
+    from naclip.images import ImageSource
+
+PIXELS_AT_ONCE = 8 * 224 * 224  # of windows in one pass through the vision tower
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """An image as the model sees it under one method; words are yet to come."""
+
+    patches: Tensor  # (B, h*w, E), L2-normalised
+    image: Tensor | None  # (B, E) class token's embedding, where the scoring wants it
+    grid: tuple[int, int]
+    plan: windows.Plan
+    pixels: Tensor  # (3, h, w) normalised, resized
+
+
+class Segmenter:
+    """A loaded model: `segmenter(image, classes)` -> Segmentation."""
+
+    def __init__(
+        self, model: ClipModel, device: Device = "auto", precision: Precision = "auto"
+    ) -> None:
+        self.model = model
+        self.device = choose_device(device)
+        self.precision = choose_precision(precision, self.device)
+        self.vision = model.vision.to(self.device, DTYPES[self.precision])
+
+    def __call__(
+        self,
+        image: ImageSource,
+        classes: Words,
+        *,
+        background: bool | Sequence[str] | None = None,
+        settings: Settings | None = None,
+        templates: Sequence[str] | None = None,
+        **options: Any,
+    ) -> Segmentation:
+        """Label every pixel of an image with one of the classes.
+
+        classes     a list of words, "sofa=couch,settee" for synonyms; or a Vocabulary
+        background  words for what is none of them; True: the 26 of the VOC21 benchmark
+        options     any field of Settings: method, sigma, window, refine, threshold, ...
+        """
+        chosen = (settings or Settings()).updated(**options)
+        words = vocabulary.complete(classes, background, chosen.decoding.threshold)
+        picture = images.load(image)
+        with memory_errors(picture.name):
+            return self._segment(picture, words, chosen, templates)
+
+    @torch.inference_mode()
+    def _segment(
+        self,
+        picture: Picture,
+        words: Vocabulary,
+        settings: Settings,
+        templates: Sequence[str] | None,
+    ) -> Segmentation:
+        watch = Stopwatch()
+        with watch("words"):
+            text = self.words(words, templates)
+        with watch("image"):
+            encoded = self.encode(picture, settings.windowing, [settings.method])[0]
+        with watch("scores"):
+            maps = self.score(encoded, text, words, settings)
+        with watch("refinement and labels" if settings.refinement.refine else "labels"):
+            decoded = maps.decode()
+        report = Report(
+            model=self.model.name,
+            settings=settings.flat(),
+            refined=settings.refinement.refine,
+            windows=encoded.plan.count,
+            resized=(encoded.pixels.shape[1], encoded.pixels.shape[2]),
+            precision=self.precision,
+            device=str(self.device),
+            engine="torch",
+            seconds=watch.seconds,
+            notes=picture.notes,
+        )
+        return _result(picture, words, settings.decoding.threshold, maps, decoded, report)
+
+    def words(self, words: Vocabulary, templates: Sequence[str] | None = None) -> Tensor:
+        """(N, E) a vector for each name: the mean over prompts, cached on disk."""
+        chosen = tuple(templates) if templates is not None else vocabulary.templates()
+        return text_features(self.model, words.prompts, chosen).to(self.device)
+
+    @torch.inference_mode()
+    def encode(
+        self, picture: Picture, windowing: Windowing, methods: Sequence[Method]
+    ) -> list[Encoded]:
+        """The image through the vision tower, once, read by each of the methods."""
+        shape = self.model.shape
+        pixels = torch.from_numpy(
+            images.prepare(picture, windowing, shape.mean, shape.std, smallest=shape.patch)
+        ).to(self.device)
+        resized = (pixels.shape[1], pixels.shape[2])
+        plan = windows.plan(picture.size, resized, windowing, shape.patch)
+        at_once = max(1, PIXELS_AT_ONCE // (plan.window[0] * plan.window[1]))
+        patches: list[list[Tensor]] = [[] for _ in methods]
+        image: list[Tensor] = []
+        for batch in windows.cut(pixels, plan).split(at_once):
+            last = max(method.reads for method in methods)
+            trace = self.vision.trace(batch.to(DTYPES[self.precision]), last)
+            for method, mine in zip(methods, patches, strict=True):
+                mine.append(read_patches(self.vision, trace, method))
+            if any(method.scoring == "surgery" for method in methods):
+                image.append(self.vision.class_token(trace))
+        cls = torch.cat(image) if image else None
+        return [Encoded(torch.cat(mine), cls, plan.grid, plan, pixels) for mine in patches]
+
+    def score(
+        self, encoded: Encoded, text: Tensor, words: Vocabulary, settings: Settings
+    ) -> ScoreMaps:
+        """Patches x words, stitched: score maps that are made when they are read."""
+        if settings.method.scoring == "surgery" and encoded.image is not None:
+            scores = scoring.surgery(encoded.patches, text, encoded.grid, encoded.image)
+        else:
+            scores = scoring.cosine(encoded.patches, text, encoded.grid)
+        stitched = windows.stitch(scores, encoded.plan)
+        scale = settings.decoding.logit_scale
+        return ScoreMaps(stitched, encoded.pixels, settings.refinement, words.class_of, scale)
+
+
+def _result(
+    picture: Picture,
+    words: Vocabulary,
+    threshold: float,
+    maps: ScoreMaps,
+    decoded: Decoded,
+    report: Report,
+) -> Segmentation:
+    def probabilities(labels: Sequence[int]) -> NDArray[np.float32]:
+        with torch.inference_mode():
+            return maps.probabilities(labels, decoded.log_classes).numpy()
+
+    smallest = np.uint8 if len(words.classes) < 256 else np.uint16
+    return Segmentation(
+        labels=decoded.thresholded(threshold).cpu().numpy().astype(smallest),
+        classes=words.classes,
+        scores=decoded.score.cpu().numpy(),
+        report=report,
+        has_background=words.has_background,
+        image=picture.rgb,
+        _probabilities_of=probabilities,
+    )
+
+
+def load(
+    model: str | Path = DEFAULT_MODEL,
+    *,
+    device: Device = "auto",
+    precision: Precision = "auto",
+    activation: str | None = None,
+) -> Segmenter:
+    """A segmenter with the weights of a known model, a checkpoint's path, or a hub id."""
+    return Segmenter(open_model(model, activation), device, precision)
