@@ -6,11 +6,11 @@ Masks never leave this file: a caption and the list of concepts in sight are all
 
 from __future__ import annotations
 
-import threading
+import multiprocessing
 from collections.abc import Iterator
 from dataclasses import dataclass
-from queue import Queue
 from random import Random
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from torch import Tensor
 from naclip.clip.tokens import clip_tokenizer
 from naclip.synthetic import CLASSES, COLOUR_NAMES, Scene, SceneClass, draw
 
-SHORT, LONG = 20, 48  # tokens: longest caption of one concept, longest full caption
+SHORT, LONG = 20, 60  # tokens: no caption of one concept, no full caption is longer
 MEAN = torch.tensor(SHAPE.mean).view(1, 3, 1, 1)
 STD = torch.tensor(SHAPE.std).view(1, 3, 1, 1)
 # Concepts: a class, or a class in a colour.
@@ -30,8 +30,8 @@ CONCEPTS = len(CLASSES) * (1 + len(COLOUR_NAMES))
 @dataclass(frozen=True)
 class Batch:
     pixels: Tensor  # (B, 3, 64, 64) normalised
-    full: Tensor  # (B, LONG) ids of the full captions
-    single: Tensor  # (B * concepts, SHORT) ids of captions of one concept
+    full: Tensor  # (B, T) ids of the full captions
+    single: Tensor  # (B * concepts, T) ids of captions of one concept
     own: Tensor  # (texts,) the image that a text was written for; full captions first
     true: Tensor  # (texts, B) bool: the text also holds for the image
 
@@ -43,8 +43,9 @@ def templates() -> list[str]:
     return [line for line in text.splitlines() if line and not line.startswith("#")]
 
 
-def normalised(images: list[np.ndarray]) -> Tensor:
-    pixels = torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2).float()
+def normalised(images: np.ndarray) -> Tensor:
+    """(B, H, W, 3) uint8 -> (B, 3, H, W)."""
+    pixels = torch.from_numpy(images).permute(0, 3, 1, 2).float()
     return (pixels - MEAN) / STD
 
 
@@ -78,7 +79,14 @@ def _single(scene: Scene, rng: Random, prompts: list[str]) -> tuple[str, int]:
     return rng.choice(prompts).format(rng.choice(kind.names)), _concept(kind, None)
 
 
-def batch_of(recipe: Recipe, step: int) -> Batch:
+def _ids(texts: list[str], longest: int) -> np.ndarray:
+    """(texts, T) token ids, cut behind the last end token: attention is causal, nothing is lost."""
+    ids = clip_tokenizer().encode(texts, longest)
+    return ids[:, : ids.argmax(axis=1).max() + 1]
+
+
+def drawn(recipe: Recipe, step: int) -> tuple[np.ndarray, ...]:
+    """The fields of a batch as arrays, images as drawn."""
     rng = Random(f"{recipe.seed} {step}")
     prompts = templates()
     first = (recipe.seed << 32) + step * recipe.batch
@@ -99,24 +107,27 @@ def batch_of(recipe: Recipe, step: int) -> Batch:
     own = np.concatenate(
         [np.arange(recipe.batch), np.repeat(np.arange(recipe.batch), recipe.concepts)]
     )
-    encode = clip_tokenizer().encode
-    return Batch(
-        normalised([s.image for s in scenes]),
-        torch.from_numpy(encode(full, LONG)),
-        torch.from_numpy(encode(single, SHORT)),
-        torch.from_numpy(own),
-        torch.from_numpy((needs @ sight.T) >= needs.sum(1, keepdims=True) - 0.5),
-    )
+    true = (needs @ sight.T) >= needs.sum(1, keepdims=True) - 0.5
+    images = np.stack([s.image for s in scenes])
+    return images, _ids(full, LONG), _ids(single, SHORT), own, true
 
 
-def ahead(recipe: Recipe, start: int, stop: int, depth: int = 3) -> Iterator[Batch]:
-    """Batches start .. stop - 1, drawn in a thread while the caller computes."""
-    queue: Queue[Batch] = Queue(depth)
+def ahead(recipe: Recipe, start: int, stop: int, depth: int = 4) -> Iterator[Batch]:
+    """Batches start .. stop - 1, drawn in a process of their own while the caller computes.
 
-    def work() -> None:
-        for step in range(start, stop):
-            queue.put(batch_of(recipe, step))
-
-    threading.Thread(target=work, daemon=True).start()
+    A thread would take the interpreter lock from the many small calls of a training step.
+    """
+    context = multiprocessing.get_context("spawn")
+    queue: multiprocessing.Queue[Batch] = context.Queue(depth)
+    worker = context.Process(target=_work, args=(queue, recipe, start, stop), daemon=True)
+    worker.start()
     for _ in range(start, stop):
-        yield queue.get()
+        images, *texts = queue.get()
+        yield Batch(normalised(images), *(torch.from_numpy(t) for t in texts))
+    worker.join()
+
+
+def _work(queue: multiprocessing.Queue[Any], recipe: Recipe, start: int, stop: int) -> None:
+    torch.set_num_threads(1)
+    for step in range(start, stop):
+        queue.put(drawn(recipe, step))
