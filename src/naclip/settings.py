@@ -21,9 +21,12 @@ Precision = Literal["auto", "fp32", "bf16", "fp16"]
 Device = Literal["auto", "cpu", "cuda", "mps"]
 
 
-def option(default: Any, help: str) -> Any:
-    """A field that users can set; the help text serves the command line and the docs."""
-    return field(default=default, metadata={"help": help})
+def option(default: Any, help: str, opposite: str = "") -> Any:
+    """A field that users can set; the help text serves the command line and the docs.
+
+    `opposite` names the flag that switches a boolean off where `--no-...` would not be clear.
+    """
+    return field(default=default, metadata={"help": help, "opposite": opposite})
 
 
 def _require(sound: bool, message: str) -> None:
@@ -42,7 +45,7 @@ class Windowing:
 
     short_side: int = option(336, "Resize the image's short side to this many pixels")
     long_side: int = option(2048, "Never let the long side grow beyond this many pixels")
-    whole: bool = option(False, "The whole image at once instead of windows")
+    whole: bool = option(False, "The whole image at once instead of windows", "windows")
     window: int = option(224, "Side of the sliding window")
     stride: int = option(112, "Step of the sliding window")
 

@@ -145,6 +145,13 @@ def parse(classes: Sequence[str]) -> Vocabulary:
     return Vocabulary(tuple(title for title, _ in pairs), tuple(names for _, names in pairs))
 
 
+def choose(classes: Sequence[str], vocabulary: str | None) -> Vocabulary:
+    """Words on the command line: classes one by one, or a vocabulary, but not both."""
+    if classes and vocabulary:
+        raise VocabularyError(f"classes and the vocabulary {vocabulary!r} are given: choose one")
+    return load(vocabulary) if vocabulary else parse(classes)
+
+
 def complete(words: Words, background: bool | Sequence[str] | None, threshold: float) -> Vocabulary:
     """Words as a call gives them -> a vocabulary with the background that the call implies."""
     if isinstance(words, Mapping):

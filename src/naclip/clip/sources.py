@@ -140,11 +140,15 @@ def _read_config(path: Path) -> Mapping[str, Any]:
 
 def _from_hub(name: str, repository: str) -> Source:
     """Files of a hub repository, from the cache or downloaded (resumably) with a progress bar."""
-    from huggingface_hub import hf_hub_download
+    from huggingface_hub import hf_hub_download, try_to_load_from_cache
     from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 
     def fetch(file: str) -> Path | None:
         try:
+            # What is in the cache is taken as it is: no request, so that a start is quick.
+            cached = try_to_load_from_cache(repository, file)
+            if isinstance(cached, str):
+                return Path(cached)
             return Path(hf_hub_download(repository, file))
         except LocalEntryNotFoundError:
             raise CheckpointError(
@@ -174,7 +178,7 @@ def _files_of(repository: str) -> str:
     for known in MODELS.values():
         if known.hub == repository:
             return (
-                f"{repository}'s config.json and model.safetensors (a folder), or OpenAI's "
-                f"{known.openai_file} ({known.megabytes} MB),"
+                f"the folder with its config.json and model.safetensors ({known.megabytes} MB), "
+                f"or OpenAI's {known.openai_file},"
             )
     return f"the folder {repository} with its config and weights"

@@ -1,0 +1,55 @@
+"""`naclip`: the commands by name, and what happens to errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from naclip import __version__
+from naclip.cli import lists, segment
+from naclip.cli.options import Command
+from naclip.errors import NaclipError
+
+app = typer.Typer(
+    name="naclip",
+    help="Label every pixel of an image with words of your own. Start with: naclip segment --help",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("segment", cls=Command)(segment.segment)
+app.command("methods")(lists.methods)
+app.command("models")(lists.models)
+app.command("vocabularies")(lists.vocabularies)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(f"naclip {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool | None,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version"),
+    ] = None,
+) -> None:
+    pass
+
+
+def main() -> None:
+    try:
+        app()
+    except NaclipError as error:
+        print(f"naclip: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:  # `naclip methods | head`: nobody reads on, which is no failure
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        print("naclip: interrupted", file=sys.stderr)
+        sys.exit(130)

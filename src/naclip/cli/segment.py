@@ -1,0 +1,118 @@
+"""`naclip segment`: words and images in, masks out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from naclip.cli import options
+from naclip.cli.targets import Targets
+from naclip.errors import FailureError
+
+if TYPE_CHECKING:
+    from naclip.results import Segmentation
+
+
+@options.with_settings
+def segment(
+    images: Annotated[list[Path], typer.Argument(help="Image files", show_default=False)],
+    classes: Annotated[
+        list[str] | None,
+        typer.Option("-c", "--class", help="A class: cat, or sofa=couch,settee; repeat for more"),
+    ] = None,
+    vocabulary: Annotated[
+        str | None, typer.Option(help="A benchmark's (naclip vocabularies) or your own file")
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="Vocabulary and settings of a benchmark of the paper")
+    ] = None,
+    background: options.BackgroundOption = None,
+    templates: Annotated[
+        str, typer.Option(help="Prompts around a name: imagenet80, plain, or a file of lines")
+    ] = "imagenet80",
+    model: options.ModelOption = options.MODEL,
+    activation: options.ActivationOption = None,
+    device: options.DeviceOption = "auto",
+    precision: options.PrecisionOption = "auto",
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Mask PNG; a folder for many images")
+    ] = None,
+    overlay: Annotated[
+        Path | None, typer.Option(help="Image under the mask's colours (png, jpg, webp)")
+    ] = None,
+    scores: Annotated[Path | None, typer.Option(help="Labels and scores as .npz")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object")] = False,
+    *,
+    changes: dict[str, Any],
+) -> None:
+    """Label every pixel of images with one of the words."""
+    from naclip import vocabulary as words_
+    from naclip.pipeline import load
+    from naclip.settings import Settings, find_preset
+
+    settings = (find_preset(preset) if preset else Settings()).updated(**changes)
+    given = words_.choose(classes or [], vocabulary or preset)
+    names = options.background_names(background)
+    words = words_.complete(given, names, settings.decoding.threshold)
+    targets = Targets.plan(images, {"mask": output, "overlay": overlay, "scores": scores})
+    prompts = words_.templates(templates)
+    segmenter = load(model, device=device, precision=precision, activation=activation)  # type: ignore[arg-type]
+
+    done: list[dict[str, Any]] = []
+    failures: list[dict[str, str]] = []
+    for path in _progress(images, quiet=as_json):
+        try:
+            result = segmenter(path, words, settings=settings, templates=prompts)
+            targets.write(path, result)
+        except FailureError as error:
+            print(f"naclip: {error}", file=sys.stderr)
+            failures.append({"image": str(path), "error": str(error)})
+            continue
+        done.append({"image": str(path), **result.to_dict()})
+        if not as_json:
+            _print_legend(path, result, targets.of(path))
+    if as_json:
+        print(json.dumps({"images": done, "failures": failures}, ensure_ascii=False))
+    if failures:
+        raise typer.Exit(1)
+
+
+def _progress(images: list[Path], quiet: bool) -> Iterator[Path]:
+    if len(images) == 1 or quiet or not sys.stderr.isatty():
+        yield from images
+        return
+    from rich.console import Console
+    from rich.progress import track
+
+    yield from track(images, "Segmenting", console=Console(stderr=True))
+
+
+def _print_legend(path: Path, result: Segmentation, written: list[Path]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    seconds = sum(result.report.seconds.values())
+    height, width = result.size
+    title = f"{path}: {width}x{height}, {result.report.windows} windows, {seconds:.1f} s"
+    table = Table(box=box.SIMPLE)
+    table.add_column("")
+    table.add_column("class")
+    table.add_column("share", justify="right")
+    for name, colour, share in result.legend():
+        table.add_row(Text("██", style=colour), Text(name), f"{share:.1%}")
+    console = Console()
+    console.print(title, markup=False, highlight=False, soft_wrap=True)
+    console.print(table)
+    for note in result.report.notes:
+        console.print(f"note: {note}", markup=False)
+    if written:
+        console.print(f"wrote {', '.join(map(str, written))}", markup=False, soft_wrap=True)
+    else:
+        console.print("nothing saved: use -o MASK.png or --overlay FILE", markup=False)
