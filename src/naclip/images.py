@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         "str | os.PathLike[str] | bytes | Image.Image | NDArray[Any] | torch.Tensor"
     )
 
-FORMATS = ("PNG", "JPEG", "MPO", "WEBP", "TIFF", "BMP", "GIF", "PPM", "AVIF", "JPEG2000")
+FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF", "PPM", "AVIF", "JPEG2000")
 MAX_PIXELS = 100_000_000
 Array8: TypeAlias = NDArray[np.uint8]
 
@@ -80,16 +80,18 @@ def _from_file(path: Path, max_pixels: int) -> Picture:
 def _from_bytes(data: bytes, name: str, max_pixels: int) -> Picture:
     from PIL import Image, UnidentifiedImageError
 
+    Image.init()
+    formats = [name for name in FORMATS if name in Image.OPEN]  # builds of Pillow differ
     if not data:
         raise ImageError(f"{name}: the file is empty")
     try:
         with warnings.catch_warnings():
             # Pillow's warning of a large image; our own limit below is stricter and an error.
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+            with Image.open(io.BytesIO(data), formats=formats) as image:
                 return _from_pil(image, name, max_pixels)
     except UnidentifiedImageError:
-        raise ImageError(f"{name}: not an image of a known format ({', '.join(FORMATS)})") from None
+        raise ImageError(f"{name}: not an image of a known format ({', '.join(formats)})") from None
     except Image.DecompressionBombError:
         raise ImageError(f"{name}: more pixels than the limit of {max_pixels:,}") from None
     except (OSError, SyntaxError, ValueError, EOFError, IndexError, TypeError) as error:

@@ -1,0 +1,3 @@
+from naclip.cli.main import main
+
+main()
