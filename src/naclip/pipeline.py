@@ -26,7 +26,7 @@ from naclip.decode import Decoded
 from naclip.device import DTYPES, choose_device, choose_precision, memory_errors
 from naclip.images import Picture
 from naclip.maps import ScoreMaps
-from naclip.methods import read_patches
+from naclip.methods import last_attention, read_patches
 from naclip.results import Report, Segmentation
 from naclip.settings import Device, Method, Precision, Settings, Windowing
 from naclip.stopwatch import Stopwatch
@@ -141,6 +141,29 @@ class Segmenter:
                 image.append(self.vision.class_token(trace))
         cls = torch.cat(image) if image else None
         return [Encoded(torch.cat(mine), cls, plan.grid, plan, pixels) for mine in patches]
+
+    @torch.inference_mode()
+    def attention(
+        self, image: ImageSource, windowing: Windowing, methods: Sequence[Method]
+    ) -> list[NDArray[np.float32]]:
+        """For each method (h, w, h, w): what patch (row, column) attends to in the last block.
+
+        The whole resized image at once, as the paper's Figure 1 shows it.
+        """
+        shape = self.model.shape
+        pixels = images.prepare(
+            images.load(image), windowing, shape.mean, shape.std, smallest=shape.patch
+        )
+        batch = torch.from_numpy(pixels)[None].to(self.device, DTYPES[self.precision])
+        trace = self.vision.trace(batch)
+        return [
+            last_attention(self.vision, trace, method)[0]
+            .float()
+            .reshape(*trace.grid, *trace.grid)
+            .cpu()
+            .numpy()
+            for method in methods
+        ]
 
     def score(
         self, encoded: Encoded, text: Tensor, words: Vocabulary, settings: Settings
