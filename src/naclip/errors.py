@@ -6,6 +6,7 @@ NaclipError
 │   └── VocabularyError       empty, repeated or unusable names
 └── FailureError          a sound request that could not be carried out: exit code 1
     ├── ImageError            an image that cannot be read or segmented
+    ├── DataError             a data set, or a record of an evaluation, that is not as it should be
     ├── OutputError           a result that cannot be written
     ├── CheckpointError       a checkpoint that cannot be found, read or matched to a model
     ├── MissingExtraError     an optional dependency that is not installed
@@ -43,6 +44,10 @@ class FailureError(NaclipError):
 
 
 class ImageError(FailureError):
+    pass
+
+
+class DataError(FailureError):
     pass
 
 

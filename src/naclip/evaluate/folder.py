@@ -1,0 +1,141 @@
+"""Anyone's images and masks as a data set.
+
+    DIR/
+      classes.txt, .toml or .json    a vocabulary file (see naclip.vocabulary)
+      images/                        any picture files, in subfolders too
+      masks/                         NAME.png for each images/NAME.jpg
+or  annotations.json                 instead of masks: COCO instances; with masks: COCO panoptic
+
+A mask of indices holds the number of the class, from 0 in the order of the file, and 255 for void.
+Other numbers, or colours, stand in the class file:
+
+    void = [255]                     # or ["#000000"]
+    [values]
+    road = 7                         # or "#804080"
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from naclip import vocabulary
+from naclip.errors import DataError, no_such
+from naclip.evaluate.coco import open_annotations
+from naclip.evaluate.datasets import DataSet, FileSample, Sample, read_labels
+from naclip.evaluate.labels import UNKNOWN, mapping
+from naclip.evaluate.layouts import IMAGE_SUFFIXES, Pair, found_in
+from naclip.evaluate.metric import VOID, Truth
+from naclip.settings import Settings
+from naclip.vocabulary import Vocabulary
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+CLASS_FILES = ("classes.toml", "classes.txt", "classes.json")
+ANNOTATIONS = "annotations.json"
+DEFAULT_VOID = 255
+
+
+def open_folder(folder: Path) -> DataSet:
+    """The data set in a user's folder, under the default settings."""
+    class_file = next((folder / n for n in CLASS_FILES if (folder / n).is_file()), None)
+    annotated = (folder / ANNOTATIONS).is_file()
+    pictures = folder / "images"
+    if not pictures.is_dir() or not (annotated or (class_file and (folder / "masks").is_dir())):
+        raise DataError(
+            f"{folder}: expected images/, masks/ and one of {', '.join(CLASS_FILES)} (or "
+            f"{ANNOTATIONS}), found {found_in(folder) if folder.is_dir() else 'no such folder'}: "
+            "the whole tree: naclip datasets folder"
+        )
+    words = vocabulary.load(class_file) if class_file else None
+    samples: list[Sample]
+    if annotated:
+        words, samples = open_annotations(folder / ANNOTATIONS, pictures, folder / "masks", words)
+    else:
+        assert words is not None
+        samples = _pairs(pictures, folder / "masks", _reader(class_file, words))
+    root = str(folder.resolve())
+    return DataSet("folder", words, Settings(), samples, root, images=f"folder {root}")
+
+
+def _pairs(pictures: Path, masks: Path, read_mask: Callable[[Path], Truth]) -> list[Sample]:
+    paths = sorted(p for p in pictures.glob("**/*") if p.suffix.lower() in IMAGE_SUFFIXES)
+    if not paths:
+        raise DataError(f"{pictures}: holds no images ({', '.join(IMAGE_SUFFIXES)})")
+    samples: dict[str, Sample] = {}
+    for path in paths:
+        name = path.relative_to(pictures).with_suffix("").as_posix()
+        if name in samples:
+            raise DataError(f"{path}: a second image named {name}: their mask would be the same")
+        mask = masks / f"{name}.png"
+        if not mask.is_file():
+            raise DataError(f"{mask}: no such mask for {path}")
+        samples[name] = FileSample(Pair(name, path, mask), read_mask)
+    return list(samples.values())
+
+
+def _reader(class_file: Path | None, words: Vocabulary) -> Callable[[Path], Truth]:
+    """How masks are read: by index or by colour, as the class file says."""
+    table = _table(class_file)
+    values = table.get("values", {})
+    for name in values:
+        if name not in words.classes:
+            raise DataError(f"{class_file}: [values] {no_such('class', name, words.classes, '')}")
+    labels = {words.classes.index(name): value for name, value in values.items()}
+    void = table.get("void", [])
+    if any(isinstance(value, str) for value in labels.values()):
+        colours = {_colour(class_file, colour): label for label, colour in labels.items()}
+        colours |= {_colour(class_file, colour): VOID for colour in void}
+        return partial(_read_colours, colours)
+    if not labels:
+        labels = {label: label for label in range(len(words.classes))}
+    if not all(isinstance(v, int) and 0 <= v < UNKNOWN for v in (*labels.values(), *void)):
+        raise DataError(f"{class_file}: [values] and void are all numbers or all '#rrggbb'")
+    if not void and DEFAULT_VOID not in labels.values():
+        void = [DEFAULT_VOID]
+    known = f"a class's number ({min(labels.values())}..{max(labels.values())}) or void {void}"
+    return partial(read_labels, mapping({v: k for k, v in labels.items()}, void, known))
+
+
+def _table(class_file: Path | None) -> Mapping[str, Any]:
+    if class_file is None or class_file.suffix == ".txt":
+        return {}
+    text = class_file.read_text("utf-8-sig")
+    table = tomllib.loads(text) if class_file.suffix == ".toml" else json.loads(text)
+    return table if isinstance(table, dict) else {}
+
+
+def _colour(class_file: Path | None, text: Any) -> int:
+    try:
+        if len(text) == 7 and text[0] == "#":
+            return int(text[1:], 16)
+    except (TypeError, ValueError):
+        pass
+    raise DataError(f"{class_file}: {text!r} is not a colour: expected '#rrggbb'")
+
+
+def _read_colours(colours: Mapping[int, int], path: Path) -> Truth:
+    """A mask whose colours are classes: every pixel's colour must be known."""
+    from PIL import Image
+
+    try:
+        with Image.open(path, formats=["PNG", "BMP", "TIFF"]) as image:
+            rgb = np.asarray(image.convert("RGB")).astype(np.int32)
+    except (OSError, SyntaxError, ValueError) as error:
+        raise DataError(f"{path}: cannot be read as a mask ({error})") from None
+    packed = (rgb[..., 0] << 16) | (rgb[..., 1] << 8) | rgb[..., 2]
+    found, inverse = np.unique(packed, return_inverse=True)
+    for colour in found:
+        if int(colour) not in colours:
+            raise DataError(f"{path}: a pixel is #{colour:06x}: no class or void has this colour")
+    labels = np.array([colours[int(colour)] for colour in found], np.uint16)
+    return labels[inverse].reshape(packed.shape)
