@@ -23,7 +23,8 @@ def heat(values: NDArray[np.floating], size: tuple[int, int] | None = None) -> P
     low, high = float(values.min()), float(values.max())
     grey = ((values - low) / max(high - low, 1e-12) * 255 + 0.5).astype(np.uint8)
     if size is not None:
-        grey = cv2.resize(grey, (size[1], size[0]), interpolation=cv2.INTER_NEAREST)
+        near = cv2.resize(grey, (size[1], size[0]), interpolation=cv2.INTER_NEAREST)
+        grey = np.asarray(near, dtype=np.uint8)
     return np.asarray(cv2.applyColorMap(grey, cv2.COLORMAP_VIRIDIS)[..., ::-1])
 
 

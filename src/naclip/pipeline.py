@@ -76,7 +76,7 @@ class Segmenter:
         background  words for what is none of them; True: the 26 of the VOC21 benchmark
         options     any field of Settings: method, sigma, window, refine, threshold, ...
         """
-        chosen = (settings or Settings()).updated(**options)
+        chosen = (settings or self.model.defaults).updated(**options)
         words = vocabulary.complete(classes, background, chosen.decoding.threshold)
         picture = images.load(image)
         with memory_errors(picture.name):

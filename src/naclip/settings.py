@@ -135,11 +135,20 @@ class Settings:
     decoding: Decoding = Decoding()
 
     def updated(self, **changes: Any) -> Settings:
-        """A copy with fields of the groups changed by name; `method` takes a Method or its name."""
+        """A copy with fields of the groups changed by name; `method` takes a Method or its name.
+
+        A name chooses what the table says: similarity, neighbours and block; sigma, depth and
+        scoring stay as they are.
+        """
         method = changes.pop("method", self.method)
+        if isinstance(method, str):
+            now = self.method
+            method = dataclasses.replace(
+                find_method(method), sigma=now.sigma, depth=now.depth, scoring=now.scoring
+            )
         groups: dict[str, Any] = {
             "windowing": self.windowing,
-            "method": find_method(method) if isinstance(method, str) else method,
+            "method": method,
             "refinement": self.refinement,
             "decoding": self.decoding,
         }

@@ -130,5 +130,7 @@ def test_lists_agree_with_the_tables_of_the_paper() -> None:
 
 def test_help_and_import_do_not_wait_for_torch() -> None:
     program = "import sys, naclip, naclip.cli.main; print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "False"

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from naclip import __version__
-from naclip.cli import lists, segment
+from naclip.cli import demo, lists, segment
 from naclip.cli.options import Command
 from naclip.errors import NaclipError
 
@@ -21,6 +21,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("segment", cls=Command)(segment.segment)
+app.command("demo")(demo.demo)
 app.command("methods")(lists.methods)
 app.command("models")(lists.models)
 app.command("vocabularies")(lists.vocabularies)

@@ -52,10 +52,12 @@ def segment(
 ) -> None:
     """Label every pixel of images with one of the words."""
     from naclip import vocabulary as words_
+    from naclip.clip.sources import default_settings
     from naclip.pipeline import load
-    from naclip.settings import Settings, find_preset
+    from naclip.settings import find_preset
 
-    settings = (find_preset(preset) if preset else Settings()).updated(**changes)
+    base = find_preset(preset) if preset else default_settings(model)
+    settings = base.updated(**changes)
     given = words_.choose(classes or [], vocabulary or preset)
     names = options.background_names(background)
     words = words_.complete(given, names, settings.decoding.threshold)

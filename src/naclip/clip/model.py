@@ -24,8 +24,15 @@ NOT_OF_A_TOWER = {"logit_scale", "logit_bias", "attn_mask"}
 class ClipModel:
     """`vision` and `text` towers in eval mode, fp32, and the shape that they share."""
 
-    def __init__(self, name: str, shape: ClipShape, tensors: Tensors, fingerprint: str) -> None:
-        self.name = name
+    def __init__(
+        self,
+        source: Source,
+        shape: ClipShape,
+        tensors: Tensors,
+        fingerprint: str,
+    ) -> None:
+        self.name = source.name
+        self.defaults = source.defaults  # settings
         self.shape = shape
         self.fingerprint = fingerprint  # of the weights: what caches are keyed by
         self._tensors = tensors
@@ -76,4 +83,4 @@ def read_model(source: Source, activation: str | None = None) -> ClipModel:
     chosen = activation_of(raw, source.config, activation, origin)
     tensors = openai_names(raw, origin)
     shape = shape_of(tensors, source.config, chosen, origin)
-    return ClipModel(source.name, shape, tensors, source.fingerprint())
+    return ClipModel(source, shape, tensors, source.fingerprint())

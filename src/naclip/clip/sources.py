@@ -6,11 +6,13 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from naclip.cache import sha256
 from naclip.errors import CheckpointError, no_such
+from naclip.settings import Method, Settings, Windowing
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,9 @@ class KnownModel:
     openai_file: str = ""  # OpenAI's own archive of the same weights, and its sha256
     openai_sha256: str = ""
     about: str = ""
+    packaged: str = ""  # file inside the package, and its sha256
+    packaged_sha256: str = ""
+    defaults: Settings = Settings()
 
 
 MODELS: dict[str, KnownModel] = {
@@ -58,6 +63,16 @@ MODELS: dict[str, KnownModel] = {
             "3035c92b350959924f9f00213499208652fc7ea050643e8b385c2dac08641f02",
             "ViT-L/14 fine-tuned at 336 pixels",
         ),
+        KnownModel(
+            "tiny",
+            "",
+            0,
+            about="comes with the package; knows the drawn world of naclip demo only",
+            packaged="tiny.safetensors",
+            packaged_sha256="0234e84860f9e7934e1cb2c72804baea1507a46937f435dc02d322602e359003",
+            # A grid of 8x8 patches instead of 14x14: a narrower Gaussian.
+            defaults=Settings(Windowing(96, window=64, stride=32), Method(sigma=1.0)),
+        ),
     ]
 }
 DEFAULT_MODEL = "ViT-B/16"
@@ -75,6 +90,7 @@ class Source:
     name: str
     weights: Path
     config: Mapping[str, Any] | None = None
+    defaults: Settings = Settings()
 
     def fingerprint(self) -> str:
         return sha256(self.weights)
@@ -84,7 +100,8 @@ def find_source(model: str | Path) -> Source:
     """A known name, an existing path, or a hub id -> the files to read."""
     path = Path(model).expanduser()
     if str(model) in MODELS:
-        return _from_hub(str(model), MODELS[str(model)].hub)
+        known = MODELS[str(model)]
+        return _from_package(known) if known.packaged else _from_hub(known.name, known.hub)
     if path.is_dir():
         return _from_folder(path)
     if path.is_file():
@@ -98,6 +115,18 @@ def find_source(model: str | Path) -> Source:
     raise CheckpointError(
         no_such("model", text, MODELS, "naclip models") + "; a path or a hub id works too"
     )
+
+
+def default_settings(model: str | Path) -> Settings:
+    """What a model is used with unless told otherwise: the paper's, but for a tiny one."""
+    return MODELS[str(model)].defaults if str(model) in MODELS else Settings()
+
+
+def _from_package(known: KnownModel) -> Source:
+    path = Path(str(files("naclip").joinpath("data", known.packaged)))
+    if sha256(path) != known.packaged_sha256:
+        raise CheckpointError(f"{path}: damaged: install naclip again")
+    return Source(known.name, path, defaults=known.defaults)
 
 
 def _from_folder(folder: Path) -> Source:
