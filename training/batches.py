@@ -7,8 +7,10 @@ Masks never leave this file: a caption and the list of concepts in sight are all
 from __future__ import annotations
 
 import multiprocessing
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from queue import Full
 from random import Random
 from typing import Any
 
@@ -129,5 +131,17 @@ def ahead(recipe: Recipe, start: int, stop: int, depth: int = 4) -> Iterator[Bat
 
 def _work(queue: multiprocessing.Queue[Any], recipe: Recipe, start: int, stop: int) -> None:
     torch.set_num_threads(1)
+    parent = os.getppid()
     for step in range(start, stop):
-        queue.put(drawn(recipe, step))
+        batch = drawn(recipe, step)
+        while not _put(queue, batch):
+            if os.getppid() != parent:  # a killed training must not leave its worker behind
+                return
+
+
+def _put(queue: multiprocessing.Queue[Any], batch: tuple[np.ndarray, ...]) -> bool:
+    try:
+        queue.put(batch, timeout=5)
+    except Full:
+        return False
+    return True

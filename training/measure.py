@@ -32,9 +32,7 @@ def validation_scenes(count: int) -> list[Scene]:
 
 
 @torch.no_grad()
-def name_features(
-    text: TextTower, renumber: Callable[[Tensor], Tensor], every: int = 8
-) -> Tensor:
+def name_features(text: TextTower, renumber: Callable[[Tensor], Tensor], every: int = 8) -> Tensor:
     """(classes, E) of the first names, through every n-th prompt template."""
     rows = []
     for kind in CLASSES:

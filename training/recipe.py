@@ -17,11 +17,11 @@ SHAPE = ClipShape(
 
 @dataclass(frozen=True)
 class Recipe:
-    steps: int = 4000
+    steps: int = 6000
+    decay_steps: int = 1800  # the last steps, over which the rates fall to zero
     batch: int = 96
     seed: int = 1
     warmup: int = 100
-    decay: float = 0.4  # the last share of the steps, over which the rates fall to zero
     muon_rate: float = 0.01  # matrices of the blocks
     adam_rate: float = 1e-3  # everything else
     token_rate: float = 2e-3  # rows of the token table
@@ -34,3 +34,8 @@ class Recipe:
     concepts: int = 3  # captions of one concept per image, beside the full one
     threads: int = 2
     precision: str = "bf16"
+
+
+# What a resumed run may change: none of it alters the steps that are already done, as long as they
+# were before the decay.
+SCHEDULE = ("steps", "decay_steps", "threads")

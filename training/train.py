@@ -25,7 +25,7 @@ from batches import Batch, ahead
 from compact import Renumbering
 from losses import TinyClip, losses
 from measure import confusion, name_features, summary, validation_scenes
-from recipe import Recipe
+from recipe import SCHEDULE, Recipe
 
 from naclip.clip.text import TextTower
 from naclip.clip.vision import VisionTower
@@ -46,7 +46,7 @@ def new_model(recipe: Recipe, renumber: Renumbering) -> TinyClip:
 
 
 def optimisers(model: TinyClip, recipe: Recipe) -> list[torch.optim.Optimizer]:
-    """Muon for the matrices inside blocks, AdamW for the rest, with a rate of its own for tokens."""
+    """Muon for the matrices inside blocks, AdamW for the rest; tokens have a rate of their own."""
     matrices, tokens, rest = [], [], []
     for name, parameter in model.named_parameters():
         if "resblocks" in name and parameter.ndim == 2:
@@ -66,7 +66,7 @@ def optimisers(model: TinyClip, recipe: Recipe) -> list[torch.optim.Optimizer]:
 def rate(step: int, recipe: Recipe) -> float:
     """Share of the full learning rate: linear up, flat, linear down to zero."""
     up = min(1.0, (step + 1) / recipe.warmup)
-    down = min(1.0, (recipe.steps - step) / max(1.0, recipe.decay * recipe.steps))
+    down = min(1.0, (recipe.steps - step) / max(1, recipe.decay_steps))
     return min(up, down)
 
 
@@ -103,7 +103,7 @@ def save(path: Path, state: dict[str, Any]) -> None:
     """Atomically: a kill leaves the old checkpoint or the new one, never half of one."""
     partial = path.with_suffix(".partial")
     torch.save(state, partial)
-    os.replace(partial, path)
+    partial.replace(path)
 
 
 def write_log(path: Path, row: dict[str, float]) -> None:
@@ -115,10 +115,17 @@ def write_log(path: Path, row: dict[str, float]) -> None:
         writer.writerow({k: round(v, 4) for k, v in row.items()})
 
 
-def validate(model: TinyClip, renumber: Renumbering, recipe: Recipe, count: int) -> dict[str, float]:
+def validate(
+    model: TinyClip, renumber: Renumbering, recipe: Recipe, count: int
+) -> dict[str, float]:
     names = name_features(model.text, renumber)
     sigma = recipe.patch_sigma
     return summary(confusion(model.vision, names, validation_scenes(count), "naclip", sigma))
+
+
+def fixed(recipe: dict[str, Any]) -> dict[str, Any]:
+    """The settings that a resumed run must share with the one that it continues."""
+    return {name: value for name, value in recipe.items() if name not in SCHEDULE}
 
 
 def run(folder: Path, recipe: Recipe, every: int, stop: int | None) -> None:
@@ -130,14 +137,14 @@ def run(folder: Path, recipe: Recipe, every: int, stop: int | None) -> None:
     start, seconds, checkpoint = 0, 0.0, folder / "checkpoint.pt"
     if checkpoint.exists():
         state = torch.load(checkpoint, weights_only=False)
-        if state["recipe"] != dataclasses.asdict(recipe):
+        if fixed(state["recipe"]) != fixed(dataclasses.asdict(recipe)):
             raise SystemExit(f"{checkpoint} has another recipe; see recipe.json beside it")
         model.load_state_dict(state["model"])
         for optim, saved in zip(optims, state["optims"], strict=True):
             optim.load_state_dict(saved)
         start, seconds = state["step"], state["seconds"]
     (folder / "recipe.json").write_text(json.dumps(dataclasses.asdict(recipe), indent=1))
-    began = saved_at = time.monotonic() - seconds
+    began = time.monotonic() - seconds
     saved_at = time.monotonic()
     means: dict[str, float] = {}
     last = min(recipe.steps, stop or recipe.steps)
@@ -150,7 +157,9 @@ def run(folder: Path, recipe: Recipe, every: int, stop: int | None) -> None:
         if done % every == 0 or done == last:
             scores = validate(model, renumber, recipe, 100)
             row = {"step": done, "images": done * recipe.batch, "seconds": elapsed, **means}
-            write_log(folder / "log.csv", {**row, "scale": model.logit_scale.exp().item(), **scores})
+            write_log(
+                folder / "log.csv", {**row, "scale": model.logit_scale.exp().item(), **scores}
+            )
             print({k: round(v, 3) for k, v in {**row, **scores}.items()}, flush=True)
         if done == last or time.monotonic() - saved_at > SAVE_EVERY:
             state = {"model": model.state_dict(), "optims": [o.state_dict() for o in optims]}

@@ -100,4 +100,5 @@ def palette() -> npt.NDArray[np.uint8]:
     light = np.where(steps % 2 == 0, 0.92, 0.68)
     k = (np.array([5.0, 3.0, 1.0])[None, :] + hue[:, None] * 6.0) % 6.0
     rgb = light[:, None] * (1 - 0.75 * np.clip(np.minimum(k, 4 - k), 0, 1))
-    return (rgb * 255).astype(np.uint8)
+    colours: npt.NDArray[np.uint8] = (rgb * 255).astype(np.uint8)
+    return colours

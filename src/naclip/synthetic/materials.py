@@ -66,7 +66,7 @@ def _snow(x: float, y: float, v: float, seed: int) -> Rgb:
     wind = y + 3.0 * smooth(x / 12.0, y / 9.0, seed)
     drift = 0.6 * smooth(x / 9.0, wind / 2.1, seed + 1) + 0.4 * smooth(x / 4.0, wind, seed + 2)
     base = mix((178.0, 202.0, 236.0), (250.0, 252.0, 255.0), step(0.2, 0.62, drift))
-    sparkle = hashed(int(math.floor(x * 1.2)), int(math.floor(y * 1.2)), seed + 3)
+    sparkle = hashed(math.floor(x * 1.2), math.floor(y * 1.2), seed + 3)
     base = scaled(base, 0.96 + 0.1 * sparkle)
     return mix(base, (246.0, 240.0, 244.0), 0.4 * v)
 
@@ -122,7 +122,7 @@ def _carpet(x: float, y: float, v: float, seed: int) -> Rgb:
         base = (34.0, 52.0, 102.0)
     elif v > 0.33:
         base = (46.0, 84.0, 72.0)
-    pile = 0.84 + 0.34 * hashed(int(math.floor(x * 1.4)), int(math.floor(y * 1.4)), seed)
+    pile = 0.84 + 0.34 * hashed(math.floor(x * 1.4), math.floor(y * 1.4), seed)
     cx, cy = triangle(x / 9.0) * 9.0, triangle(y / 9.0) * 9.0
     ox, oy = 4.5 - cx, 4.5 - cy
     diamond = abs(ox + oy - 3.2)
@@ -133,7 +133,7 @@ def _carpet(x: float, y: float, v: float, seed: int) -> Rgb:
 @njit(cache=True, nogil=True, inline="never")
 def _road(x: float, y: float, v: float, seed: int) -> Rgb:
     grey = 76.0 + 26.0 * v
-    speck = hashed(int(math.floor(x * 1.3)), int(math.floor(y * 1.3)), seed) - 0.5
+    speck = hashed(math.floor(x * 1.3), math.floor(y * 1.3), seed) - 0.5
     worn = cloudy(x / 20.0, y / 20.0, seed + 1) - 0.5
     shade = grey * (1.0 + 0.3 * speck + 0.3 * worn)
     lane = triangle((x + 11.0 * hashed(1, 1, seed)) / 34.0) * 34.0
@@ -143,7 +143,7 @@ def _road(x: float, y: float, v: float, seed: int) -> Rgb:
 
 
 @njit(cache=True, nogil=True)
-def material(kind: int, x: float, y: float, v: float, seed: int) -> Rgb:
+def material(kind: int, x: float, y: float, v: float, seed: int) -> Rgb:  # noqa: PLR0911
     """The colour of material `kind` (its label) at a point."""
     if kind == 0:
         return _sky(x, y, v, seed)

@@ -114,7 +114,9 @@ def paint(
             slope = light[L_X] * (x / width * scale - 0.5) + light[L_Y] * (y / height * scale - 0.5)
             gain = light[L_GAIN] * (1.0 + 0.22 * slope) / points.shape[0]
             for c in range(3):
-                grain = hashed(column, row, noise_seed + c) + hashed(row, column, noise_seed + 9 + c)
+                grain = hashed(column, row, noise_seed + c) + hashed(
+                    row, column, noise_seed + 9 + c
+                )
                 value = (red, green, blue)[c] * gain * light[L_RED + c]
                 value += light[L_NOISE] * (grain - 1.0)
                 image[row, column, c] = int(min(255.0, max(0.0, math.floor(value + 0.5))))

@@ -54,9 +54,9 @@ def _ladybug(x: float, y: float) -> float:
 def _fish(x: float, y: float) -> float:
     d = oval(x, y, -0.14, 0.0, 0.8, 0.58)
     spread = 0.12 + 0.62 * (x - 0.5) / 0.48
-    tail = max(max(0.5 - x, x - 0.98), abs(y) - spread)
+    tail = max(0.5 - x, x - 0.98, abs(y) - spread)
     fin = max(oval(x, y, -0.05, -0.45, 0.36, 0.36), y + 0.1)
-    return min(d, min(tail, fin))
+    return min(d, tail, fin)
 
 
 @njit(cache=True, nogil=True, inline="never")
@@ -68,7 +68,7 @@ def _flower(x: float, y: float) -> float:
 @njit(cache=True, nogil=True, inline="never")
 def _house(x: float, y: float) -> float:
     wall = box(x, y, 0.0, 0.27, 0.78, 0.68)
-    roof = max(max(-0.98 - y, y + 0.36), abs(x) - 0.94 - 0.95 * (y + 0.36))
+    roof = max(-0.98 - y, y + 0.36, abs(x) - 0.94 - 0.95 * (y + 0.36))
     return min(wall, roof)
 
 
@@ -140,7 +140,7 @@ def _butterfly(x: float, y: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def outline(kind: int, x: float, y: float) -> float:
+def outline(kind: int, x: float, y: float) -> float:  # noqa: PLR0911, PLR0912
     """Signed distance to thing `kind` (0 is the first thing), in radii."""
     if kind == 0:
         return _zebra(x, y)

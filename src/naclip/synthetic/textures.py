@@ -108,7 +108,7 @@ def _leaves(c: Rgb, x: float, y: float, u: float, w: float, seed: int) -> Rgb:
 def _checks(c: Rgb, x: float, y: float, u: float, w: float, seed: int) -> Rgb:
     """Chessboard: cream and coloured squares inside a dark frame."""
     fu, fw = u / 3.4, w / 3.4
-    odd = (int(math.floor(fu)) + int(math.floor(fw))) & 1
+    odd = (math.floor(fu) + math.floor(fw)) & 1
     edge = min(0.5 - abs(fu - math.floor(fu) - 0.5), 0.5 - abs(fw - math.floor(fw) - 0.5))
     amount = 0.5 + (0.5 - odd) * step(-0.04, 0.1, edge)
     board = mix(scaled(c, 0.85), CREAM, amount)
@@ -186,7 +186,7 @@ def _shell(c: Rgb, x: float, y: float, u: float, w: float, seed: int) -> Rgb:
 def _wedges(c: Rgb, x: float, y: float, u: float, w: float, seed: int) -> Rgb:
     """Umbrella: broad smooth panels, coloured and white in turn, fanning from the top."""
     turn = math.atan2(x, y + 1.15) * 4.2 + 0.5
-    panel = int(math.floor(turn)) & 1
+    panel = math.floor(turn) & 1
     inside = turn - math.floor(turn)
     sag = 0.78 + 0.9 * inside * (1.0 - inside)
     cloth = mix(c, CREAM, 0.92 * panel)
@@ -210,7 +210,7 @@ def _eyespots(c: Rgb, x: float, y: float, u: float, w: float, seed: int) -> Rgb:
 
 
 @njit(cache=True, nogil=True)
-def surface(kind: int, c: Rgb, x: float, y: float, u: float, w: float, seed: int) -> Rgb:
+def surface(kind: int, c: Rgb, x: float, y: float, u: float, w: float, seed: int) -> Rgb:  # noqa: PLR0911, PLR0912
     """The colour of thing `kind` (0 is the first thing) at a point inside its outline."""
     if kind == 0:
         return _stripes(c, x, y, u, w, seed)
