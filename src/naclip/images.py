@@ -9,6 +9,8 @@ from __future__ import annotations
 import io
 import os
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -56,11 +58,11 @@ def load(source: ImageSource, max_pixels: int = MAX_PIXELS) -> Picture:
     if isinstance(source, np.ndarray):
         return _from_array(source, "array", max_pixels)
     if hasattr(source, "detach"):  # a torch tensor, told apart without importing torch
-        array = source.detach().cpu().numpy()
-        array = np.moveaxis(array, 0, -1) if array.ndim == 3 else array
-        return _from_array(array, "tensor", max_pixels)
+        return _from_tensor(source, max_pixels)
     if hasattr(source, "convert"):
-        return _from_pil(source, getattr(source, "filename", "") or "image", max_pixels)
+        name = str(getattr(source, "filename", "") or "image")
+        with _damage(name, max_pixels):  # Pillow decodes when the pixels are first asked for
+            return _from_pil(source, name, max_pixels)
     raise ImageError(
         f"cannot read an image from {type(source).__name__}: "
         "use a path, bytes, a PIL image, a numpy array or a torch tensor"
@@ -74,28 +76,55 @@ def _from_file(path: Path, max_pixels: int) -> Picture:
         raise ImageError(f"{path}: no such file") from None
     except OSError as error:
         raise ImageError(f"{path}: {error.strerror or error}") from None
+    except ValueError as error:  # a path that no file can have
+        raise ImageError(f"{str(path)!r}: {error}") from None
     return _from_bytes(data, str(path), max_pixels)
 
 
 def _from_bytes(data: bytes, name: str, max_pixels: int) -> Picture:
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image
 
     Image.init()
     formats = [name for name in FORMATS if name in Image.OPEN]  # builds of Pillow differ
     if not data:
         raise ImageError(f"{name}: the file is empty")
+    with _damage(name, max_pixels), Image.open(io.BytesIO(data), formats=formats) as image:
+        return _from_pil(image, name, max_pixels)
+
+
+@contextmanager
+def _damage(name: str, max_pixels: int) -> Iterator[None]:
+    """Whatever Pillow raises over a file's contents, as one line that names the file."""
+    from PIL import Image, UnidentifiedImageError
+
     try:
         with warnings.catch_warnings():
-            # Pillow's warning of a large image; our own limit below is stricter and an error.
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            with Image.open(io.BytesIO(data), formats=formats) as image:
-                return _from_pil(image, name, max_pixels)
+            # Of a large image (our own limit is stricter, and an error) and of odd metadata.
+            warnings.filterwarnings("ignore", module=r"PIL\.")
+            yield
+    except ImageError:
+        raise
     except UnidentifiedImageError:
-        raise ImageError(f"{name}: not an image of a known format ({', '.join(formats)})") from None
+        known = ", ".join(name for name in FORMATS if name in Image.OPEN)
+        raise ImageError(f"{name}: not an image of a known format ({known})") from None
     except Image.DecompressionBombError:
-        raise ImageError(f"{name}: more pixels than the limit of {max_pixels:,}") from None
-    except (OSError, SyntaxError, ValueError, EOFError, IndexError, TypeError) as error:
-        raise ImageError(f"{name}: damaged or truncated image ({error})") from None
+        limit = min(max_pixels, 2 * (Image.MAX_IMAGE_PIXELS or max_pixels))
+        raise ImageError(f"{name}: more pixels than the limit of {limit:,}") from None
+    except Exception as error:  # decoders of hostile bytes: struct.error, KeyError, anything
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ImageError(f"{name}: damaged or truncated image ({reason})") from None
+
+
+def _from_tensor(source: Any, max_pixels: int) -> Picture:
+    """Channels first, as torch has them."""
+    try:
+        tensor: torch.Tensor = source.detach().cpu()
+        array = (tensor.float() if tensor.is_floating_point() else tensor).numpy()
+    except (TypeError, RuntimeError, NotImplementedError) as error:  # sparse, meta, ...
+        reason = " ".join(str(error).split())[:80]
+        raise ImageError(f"tensor cannot be read as an image ({reason})") from None
+    array = np.moveaxis(array, 0, -1) if array.ndim == 3 else array
+    return _from_array(array, "tensor", max_pixels)
 
 
 def _from_pil(image: Image.Image, name: str, max_pixels: int) -> Picture:
@@ -130,10 +159,11 @@ def _from_array(array: NDArray[Any], name: str, max_pixels: int) -> Picture:
     array = _to_8_bit(array, name)
     if array.shape[-1] == 4:
         return Picture(_over_white(array), name, ("transparent parts over white",))
-    return Picture(np.ascontiguousarray(np.broadcast_to(array, (*array.shape[:2], 3))), name)
+    return Picture(np.broadcast_to(array, (*array.shape[:2], 3)).copy(), name)
 
 
 def _to_8_bit(array: NDArray[Any], name: str) -> Array8:
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)  # big-endian TIFF
     if array.dtype == np.uint8:
         return array
     if array.dtype == np.bool_:
