@@ -157,8 +157,11 @@ def complete(words: Words, background: bool | Sequence[str] | None, threshold: f
     if isinstance(words, Mapping):
         words = Vocabulary(tuple(_tidy(words)), tuple(tuple(_tidy(v)) for v in words.values()))
     found = words if isinstance(words, Vocabulary) else parse(words)
+    if background is True:  # of the usual names, those that are not asked for as classes
+        taken = {folded(name) for name in found.prompts}
+        background = [name for name in voc21_background() if folded(name) not in taken]
     if background:
-        found = found.with_background(voc21_background() if background is True else background)
+        found = found.with_background(background)
     elif threshold > 0 and not found.has_background:
         found = found.with_background()
     if len(found.prompts) == 1:
