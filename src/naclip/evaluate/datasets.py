@@ -16,7 +16,7 @@ from naclip import images, vocabulary
 from naclip.errors import DataError, SettingsError, no_such
 from naclip.evaluate import labels
 from naclip.evaluate.labels import LabelMap
-from naclip.evaluate.layouts import Layout, Pair, locate, read_index_mask
+from naclip.evaluate.layouts import Layout, Pair, find, locate, read_index_mask
 from naclip.evaluate.metric import Truth
 from naclip.images import Picture
 from naclip.settings import Settings, find_preset
@@ -215,6 +215,12 @@ def find_benchmark(name: str) -> Benchmark:
     if name not in BENCHMARKS:
         raise SettingsError(no_such("data set", name, BENCHMARKS, "naclip datasets"))
     return BENCHMARKS[name]
+
+
+def is_there(name: str, folder: Path) -> bool:
+    """Do the files of a benchmark lie in a folder?"""
+    family = FAMILIES[find_benchmark(name).family]
+    return find(folder, family.homes, family.layouts) is not None
 
 
 def open_benchmark(name: str, folder: Path) -> DataSet:

@@ -45,8 +45,8 @@ ANNOTATIONS = "annotations.json"
 DEFAULT_VOID = 255
 
 
-def open_folder(folder: Path) -> DataSet:
-    """The data set in a user's folder, under the default settings."""
+def open_folder(folder: Path, settings: Settings) -> DataSet:
+    """The data set in a user's folder."""
     class_file = next((folder / n for n in CLASS_FILES if (folder / n).is_file()), None)
     annotated = (folder / ANNOTATIONS).is_file()
     pictures = folder / "images"
@@ -64,7 +64,7 @@ def open_folder(folder: Path) -> DataSet:
         assert words is not None
         samples = _pairs(pictures, folder / "masks", _reader(class_file, words))
     root = str(folder.resolve())
-    return DataSet("folder", words, Settings(), samples, root, images=f"folder {root}")
+    return DataSet("folder", words, settings, samples, root, images=f"folder {root}")
 
 
 def _pairs(pictures: Path, masks: Path, read_mask: Callable[[Path], Truth]) -> list[Sample]:

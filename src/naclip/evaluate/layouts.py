@@ -87,15 +87,24 @@ def locate(
     """The root under `folder`, or under one of the homes where the archives unpack to."""
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder: {name} is expected there")
-    for root in [folder, *(folder / home for home in homes)]:
-        for layout in layouts:
-            if layout.fits(root):
-                return root, layout
+    found = find(folder, homes, layouts)
+    if found is not None:
+        return found
     expected = ", ".join(layouts[0].needed)
     raise DataError(
         f"{folder}: expected {expected} (here or in {', '.join(homes)}), found {found_in(folder)}: "
         f"the whole tree: naclip datasets {name}"
     )
+
+
+def find(
+    folder: Path, homes: tuple[str, ...], layouts: tuple[Layout, ...]
+) -> tuple[Path, Layout] | None:
+    for root in [folder, *(folder / home for home in homes)]:
+        for layout in layouts:
+            if layout.fits(root):
+                return root, layout
+    return None
 
 
 def found_in(folder: Path) -> str:

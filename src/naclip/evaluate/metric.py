@@ -1,12 +1,13 @@
 """mIoU as the benchmarks define it: sums over the whole data set first, then a mean over classes.
 
 A confusion matrix has the truth in its rows and the prediction in its columns; void pixels are in
-neither. With intersections on its diagonal, everything else follows from it.
+neither. With intersections on its diagonal, everything else follows from it. Of single images only
+the entries that are not zero are kept: 5000 images of 171 classes dense would be 1.2 GB.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Counts = NDArray[np.int64]
+Sparse = NDArray[np.int32]  # (entries, 3): truth, prediction, pixels
 Truth = NDArray[np.uint16]
 VOID = 65535  # a pixel of the truth that counts for nothing
 
@@ -26,6 +28,19 @@ def confusion(truth: NDArray[Any], prediction: NDArray[Any], classes: int) -> Co
     judged = truth != VOID
     pairs = truth[judged].astype(np.int64) * classes + prediction[judged]
     return np.bincount(pairs, minlength=classes * classes).reshape(classes, classes)
+
+
+def sparse(matrix: Counts) -> Sparse:
+    truth, prediction = np.nonzero(matrix)
+    return np.stack([truth, prediction, matrix[truth, prediction]], axis=1).astype(np.int32)
+
+
+def total(images: Iterable[Sparse], classes: int) -> Counts:
+    """The confusion matrix of many images."""
+    matrix = np.zeros((classes, classes), np.int64)
+    for entries in images:
+        matrix[entries[:, 0], entries[:, 1]] += entries[:, 2]  # an image has each cell once
+    return matrix
 
 
 @dataclass(frozen=True)
@@ -65,10 +80,19 @@ class PerImage:
     unions: NDArray[np.float64]
 
     @staticmethod
-    def of(matrices: Sequence[Counts]) -> PerImage:
-        hits = np.stack([np.diag(matrix) for matrix in matrices])
-        both = np.stack([matrix.sum(axis=0) + matrix.sum(axis=1) for matrix in matrices])
-        return PerImage(hits.astype(float), (both - hits).astype(float))
+    def of(images: Sequence[Sparse], classes: int) -> PerImage:
+        hits, unions = np.zeros((2, len(images), classes))
+        for index, entries in enumerate(images):
+            truth, prediction, pixels = entries.T
+            hit = truth == prediction
+            hits[index, truth[hit]] = pixels[hit]
+            for side in (truth, prediction):
+                unions[index] += np.bincount(side, pixels, minlength=classes)
+        return PerImage(hits, unions - hits)
+
+    def images_miou(self) -> NDArray[np.float64]:
+        """mIoU of each image by itself."""
+        return self.resampled(np.eye(len(self.hits)))
 
     def resampled(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """mIoU of each draw of images: weights (draws, images) -> (draws,)."""
@@ -93,6 +117,6 @@ def interval(values: NDArray[np.float64]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def bootstrap(matrices: Sequence[Counts]) -> tuple[float, float]:
+def bootstrap(images: Sequence[Sparse], classes: int) -> tuple[float, float]:
     """A 95% interval of mIoU over data sets made of the same images, drawn with replacement."""
-    return interval(PerImage.of(matrices).resampled(draws(len(matrices))))
+    return interval(PerImage.of(images, classes).resampled(draws(len(images))))

@@ -19,6 +19,9 @@ else:
     import tomli as tomllib
 
 
+MAIN_MODEL = "ViT-B/16"  # of all tables but that of backbones
+
+
 @functools.cache
 def tables() -> Mapping[str, Any]:
     """published.toml"""
@@ -50,14 +53,14 @@ def same_setting(benchmark: str, settings: Settings, model: ClipModel) -> float 
         return None
     for row in tables()["main"]:
         method = METHODS.get(row.get("method", ""))
-        if name == tables()["main_model"] and _same(settings.method, method, refined, row["post"]):
+        if name == MAIN_MODEL and _same(settings.method, method, refined, row["post"]):
             return row_scores(row)[benchmark]
     for row in tables()["backbones"]:
         if name in row and _same(settings.method, METHODS[row["method"]], refined, row["post"]):
             return dict(zip(("voc21", "context59"), row[name], strict=True)).get(benchmark)
     for row in tables()["attention"] + tables()["architecture"]:
         method = ablated(row)
-        if name == tables()["main_model"] and _same(settings.method, method, refined, False):
+        if name == MAIN_MODEL and _same(settings.method, method, refined, False):
             return row_scores(row)[benchmark]
     return None
 

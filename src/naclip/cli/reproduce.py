@@ -1,0 +1,72 @@
+"""`naclip reproduce table` and `naclip reproduce figure`: what the paper shows, run again."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from naclip.cli import options
+from naclip.cli.evaluate import LimitOption, ResumeOption, SkipOption, WorkersOption
+
+app = typer.Typer(help="Run a table or figure of the paper.", no_args_is_help=True)
+
+GivenOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--data",
+        help="NAME=DIR, repeated (voc=DIR is voc21 and voc20); DIR with all of them; synthetic",
+    ),
+]
+OutOption = Annotated[Path, typer.Option(help="Folder for the results")]
+OUT = Path("reproduction")
+
+
+@app.command()
+def table(
+    name: Annotated[
+        str, typer.Argument(help="main, backbones, attention, architecture, sigma-heuristic")
+    ],
+    data: GivenOption = None,
+    model: Annotated[
+        list[str] | None, typer.Option("--model", "-m", help="The paper's, unless given; repeat")
+    ] = None,
+    limit: LimitOption = None,
+    out: OutOption = OUT,
+    method: Annotated[
+        list[str] | None, typer.Option(help="Only rows of this method; repeat for more")
+    ] = None,
+    refine_all: Annotated[
+        bool, typer.Option("--refine-all", help="Refined rows of every method, not the paper's two")
+    ] = False,
+    keep_runs: Annotated[
+        bool, typer.Option("--keep-runs", help="A JSON of each run too, for naclip compare")
+    ] = False,
+    workers: WorkersOption = 2,
+    resume: ResumeOption = False,
+    skip_errors: SkipOption = False,
+    device: options.DeviceOption = "auto",
+    precision: options.PrecisionOption = "auto",
+) -> None:
+    """Run a table's rows on the data sets that are given, beside the paper's numbers."""
+    from naclip.evaluate import reproduce
+    from naclip.evaluate.progress import Bar
+    from naclip.evaluate.run import Options
+    from naclip.evaluate.tables import BACKBONES
+    from naclip.pipeline import load
+
+    if name == "sigma-heuristic":
+        written = reproduce.sigma_heuristic(out)
+    else:
+        models = model or (BACKBONES if name == "backbones" else [options.MODEL])
+        run = Options(workers, skip_errors, resume)
+        request = reproduce.Request(
+            models, data or [], limit, out, run, keep_runs, refine_all, method or []
+        )
+        loader = functools.partial(load, device=device, precision=precision)  # type: ignore[arg-type]
+        with Bar() as bar:
+            written = reproduce.table(name, request, loader, bar)
+    print(written[0].read_text("utf-8"))
+    print("\n".join(f"wrote {path}" for path in written))

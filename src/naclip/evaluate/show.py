@@ -1,0 +1,66 @@
+"""An evaluation on the terminal: classes, means, the paper's number, and what to know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+
+def percent(fraction: float | None) -> str:
+    return "-" if fraction is None else f"{100 * fraction:.2f}"
+
+
+def show(document: Mapping[str, Any], console: Console) -> None:
+    result, data = document["result"], document["data"]
+    analysed = document.get("analysis", {}).get("names", {})
+    table = Table(box=box.SIMPLE)
+    table.add_column("class", overflow="fold")
+    for column in ("IoU", "accuracy", "pixels", *(f"IoU {variant}" for variant in analysed)):
+        table.add_column(column, justify="right")
+    for index, row in enumerate(result["classes"]):
+        others = [percent(variant["classes"][index]["iou"]) for variant in analysed.values()]
+        table.add_row(
+            row["class"],
+            percent(row["iou"]),
+            percent(row["accuracy"]),
+            f"{row['pixels']:,}",
+            *others,
+        )
+    means = [percent(variant["miou"]) for variant in analysed.values()]
+    table.add_section()
+    table.add_row("mean", percent(result["miou"]), percent(result["macc"]), "", *means)
+    console.print(table)
+    for line in _lines(document):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    total = f" of {data['official_images']:,}" if data["official_images"] else ""
+    console.print(f"{data['images']:,}{total} images of {data['name']}", highlight=False)
+
+
+def _lines(document: Mapping[str, Any]) -> list[str]:
+    result, paper = document["result"], document["published"]
+    lines = [
+        f"mIoU {percent(result['miou'])}  mAcc {percent(result['macc'])}  "
+        f"aAcc {percent(result['aacc'])}"
+    ]
+    if result["miou_interval"]:
+        low, high = map(percent, result["miou_interval"])
+        lines.append(f"95% interval of mIoU over images: {low} to {high}")
+    if paper:
+        lines.append(f"paper: {paper['miou_percent']:.1f}, difference {paper['difference']:+.2f}")
+        if not paper["same_images"]:
+            lines.append("note: the paper's number is of all images, ours of a subset")
+    else:
+        lines.append("paper: no number for this setting")
+    calibrated = document.get("analysis", {}).get("threshold")
+    if calibrated:
+        lines.append(
+            f"threshold: {calibrated['used']:g} used, {calibrated['best']:g} best "
+            f"(mIoU {percent(calibrated['best_miou'])}; chosen on one half of the images and "
+            f"measured on the other {percent(calibrated['cross_validated_miou'])})"
+        )
+    lines += [f"skipped: {image}: {why}" for image, why in document["skipped"].items()]
+    return lines
