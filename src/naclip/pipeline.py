@@ -22,6 +22,7 @@ from naclip import images, scoring, vocabulary, windows
 from naclip.clip.model import ClipModel, open_model
 from naclip.clip.names import text_features
 from naclip.clip.sources import DEFAULT_MODEL
+from naclip.clip.vision import Trace
 from naclip.decode import Decoded
 from naclip.device import DTYPES, choose_device, choose_precision, memory_errors
 from naclip.images import Picture
@@ -91,10 +92,24 @@ class Segmenter:
         templates: Sequence[str] | None,
     ) -> Segmentation:
         watch = Stopwatch()
-        with watch("words"):
-            text = self.words(words, templates)
         with watch("image"):
             encoded = self.encode(picture, settings.windowing, [settings.method])[0]
+        return self.name_pixels(picture, encoded, words, settings, templates, watch)
+
+    @torch.inference_mode()
+    def name_pixels(
+        self,
+        picture: Picture,
+        encoded: Encoded,
+        words: Vocabulary,
+        settings: Settings,
+        templates: Sequence[str] | None = None,
+        watch: Stopwatch | None = None,
+    ) -> Segmentation:
+        """Words for an image that is encoded already: other words on it cost little."""
+        watch = watch or Stopwatch()
+        with watch("words"):
+            text = self.words(words, templates)
         with watch("scores"):
             maps = self.score(encoded, text, words, settings)
         with watch("refinement and labels" if settings.refinement.refine else "labels"):
@@ -118,29 +133,49 @@ class Segmenter:
         chosen = tuple(templates) if templates is not None else vocabulary.templates()
         return text_features(self.model, words.prompts, chosen).to(self.device)
 
-    @torch.inference_mode()
     def encode(
         self, picture: Picture, windowing: Windowing, methods: Sequence[Method]
     ) -> list[Encoded]:
         """The image through the vision tower, once, read by each of the methods."""
-        shape = self.model.shape
-        pixels = torch.from_numpy(
-            images.prepare(picture, windowing, shape.mean, shape.std, smallest=shape.patch)
-        ).to(self.device)
-        resized = (pixels.shape[1], pixels.shape[2])
-        plan = windows.plan(picture.size, resized, windowing, shape.patch)
-        at_once = max(1, PIXELS_AT_ONCE // (plan.window[0] * plan.window[1]))
+        return self.encode_many([picture], windowing, methods)[0]
+
+    @torch.inference_mode()
+    def encode_many(
+        self, pictures: Sequence[Picture], windowing: Windowing, methods: Sequence[Method]
+    ) -> list[list[Encoded]]:
+        """Pictures whose windows have one size go through the tower together; [picture][method]."""
+        pixels = [self._pixels(picture, windowing) for picture in pictures]
+        plans = [
+            windows.plan(
+                picture.size, (small.shape[1], small.shape[2]), windowing, self.model.shape.patch
+            )
+            for picture, small in zip(pictures, pixels, strict=True)
+        ]
+        stack = torch.cat(
+            [windows.cut(small, plan) for small, plan in zip(pixels, plans, strict=True)]
+        )
         patches: list[list[Tensor]] = [[] for _ in methods]
         image: list[Tensor] = []
-        for batch in windows.cut(pixels, plan).split(at_once):
+        at_once = max(1, PIXELS_AT_ONCE // (stack.shape[-2] * stack.shape[-1]))
+        for batch in stack.split(at_once):
             last = max(method.reads for method in methods)
             trace = self.vision.trace(batch.to(DTYPES[self.precision]), last)
             for method, mine in zip(methods, patches, strict=True):
                 mine.append(read_patches(self.vision, trace, method))
             if any(method.scoring == "surgery" for method in methods):
                 image.append(self.vision.class_token(trace))
-        cls = torch.cat(image) if image else None
-        return [Encoded(torch.cat(mine), cls, plan.grid, plan, pixels) for mine in patches]
+        counts = [plan.count for plan in plans]
+        of_method = [torch.cat(mine).split(counts) for mine in patches]
+        cls = torch.cat(image).split(counts) if image else [None] * len(plans)
+        return [
+            [Encoded(mine[index], cls[index], plan.grid, plan, small) for mine in of_method]
+            for index, (plan, small) in enumerate(zip(plans, pixels, strict=True))
+        ]
+
+    def _pixels(self, picture: Picture, windowing: Windowing) -> Tensor:
+        shape = self.model.shape
+        prepared = images.prepare(picture, windowing, shape.mean, shape.std, smallest=shape.patch)
+        return torch.from_numpy(prepared).to(self.device)
 
     @torch.inference_mode()
     def attention(
@@ -150,12 +185,15 @@ class Segmenter:
 
         The whole resized image at once, as the paper's Figure 1 shows it.
         """
-        shape = self.model.shape
-        pixels = images.prepare(
-            images.load(image), windowing, shape.mean, shape.std, smallest=shape.patch
-        )
-        batch = torch.from_numpy(pixels)[None].to(self.device, DTYPES[self.precision])
-        trace = self.vision.trace(batch)
+        return self.attention_of(self.trace_whole(images.load(image), windowing), methods)
+
+    @torch.inference_mode()
+    def trace_whole(self, picture: Picture, windowing: Windowing) -> Trace:
+        """What enters the last block where the image goes through the tower as one window."""
+        return self.vision.trace(self._pixels(picture, windowing)[None].to(DTYPES[self.precision]))
+
+    @torch.inference_mode()
+    def attention_of(self, trace: Trace, methods: Sequence[Method]) -> list[NDArray[np.float32]]:
         return [
             last_attention(self.vision, trace, method)[0]
             .float()
