@@ -137,4 +137,4 @@ def test_a_background_without_names_gets_only_what_is_below_the_threshold() -> N
 def test_large_scores_do_not_overflow() -> None:
     decoded = one_pixel([1.0, -1.0, 0.99], (0, 1, 2), scale=10_000.0)
     assert decoded.score.item() == pytest.approx(1.0)
-    assert np.isfinite(decoded.log_names.item())
+    assert np.isfinite(decoded.log_classes.item())

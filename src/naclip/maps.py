@@ -39,12 +39,29 @@ class ScoreMaps:
                     maps = refine.refine(maps, weights, self.refinement)
                 yield first, maps
 
-    def decode(self) -> Decoded:
+    def decode(self, lean: bool = False) -> Decoded:
+        """Labels and scores. lean: no margin, and no log_classes unless they cost a refinement."""
+        if self.stitched.cells_NYX.device.type != "cpu":
+            return self.decode_in_torch()
+        from naclip.kernels import decoding  # Numba takes a moment to import
+
+        guide = None
+        if self.refinement.refine:
+            guide = refine.guidance(self.pixels, self.stitched.size)
+        return decoding.decode(
+            self.stitched, guide, self.refinement, self.class_of, self.logit_scale, lean
+        )
+
+    def decode_in_torch(self) -> Decoded:
+        """The same in plain torch, on any device: the reference of the kernels."""
         blocks = self.blocks([range(len(self.class_of))])
         return decode(blocks, self.class_of, self.logit_scale)
 
-    def probabilities(self, labels: Sequence[int], log_classes: Tensor) -> Tensor:
+    def probabilities(self, labels: Sequence[int], log_classes: Tensor | None) -> Tensor:
         """(labels, H, W) probabilities of some classes, renormalised over all classes."""
+        if log_classes is None:  # of a lean decoding
+            log_classes = self.decode().log_classes
+        assert log_classes is not None
         largest = torch.full((len(labels), *self.stitched.size), -torch.inf)
         for first, maps in self.blocks([self._names_of(label) for label in labels]):
             for name, scores in enumerate(maps, start=first):

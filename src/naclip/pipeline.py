@@ -113,7 +113,7 @@ class Segmenter:
         with watch("scores"):
             maps = self.score(encoded, text, words, settings)
         with watch("refinement and labels" if settings.refinement.refine else "labels"):
-            decoded = maps.decode()
+            decoded = maps.decode(lean=True)
         report = Report(
             model=self.model.name,
             settings=settings.flat(),
@@ -230,7 +230,7 @@ def _result(
 
     smallest = np.uint8 if len(words.classes) < 256 else np.uint16
     return Segmentation(
-        labels=decoded.thresholded(threshold).cpu().numpy().astype(smallest),
+        labels=decoded.thresholded(threshold).cpu().numpy().astype(smallest, copy=False),
         classes=words.classes,
         scores=decoded.score.cpu().numpy(),
         report=report,
