@@ -12,6 +12,8 @@ from naclip.settings import Device, Precision
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
+ALLOCATION_FAILED = ("can't allocate", "Insufficient memory")  # torch's and OpenCV's words
+
 
 def choose_device(asked: Device) -> torch.device:
     available = {
@@ -42,10 +44,9 @@ def memory_errors(what: str) -> Iterator[None]:
     """Out of memory as one line that says what to do; nothing is retried in a smaller way."""
     try:
         yield
-    except (MemoryError, torch.OutOfMemoryError, RuntimeError) as error:
-        text = str(error)
-        out = isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate" in text
-        if not out:
+    except Exception as error:
+        known = isinstance(error, (MemoryError, torch.OutOfMemoryError))
+        if not known and not any(words in str(error) for words in ALLOCATION_FAILED):
             raise
         raise OutOfMemoryError(
             f"{what}: out of memory: use a smaller image or short_side, windows instead of the "

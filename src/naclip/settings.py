@@ -39,6 +39,33 @@ def _require_one_of(name: str, value: str, choices: Any) -> None:
     _require(value in known, f"{name} is {value!r}: use one of {', '.join(known)}")
 
 
+def _require_kinds(group: Any) -> None:
+    """Every field holds the kind of value that its default is; numpy's numbers become Python's."""
+    for part in dataclasses.fields(group):
+        value = getattr(group, part.name)
+        value = value.item() if hasattr(value, "item") else value
+        object.__setattr__(group, part.name, _of_kind(part.name, value, part.default))
+
+
+def _of_kind(name: str, value: Any, default: Any) -> Any:
+    if isinstance(default, bool):
+        _require(isinstance(value, bool), f"{name} is {value!r}: use True or False")
+    elif isinstance(default, int):
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        _require(whole, f"{name} is {value!r}: use a whole number")
+    elif isinstance(default, float):
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        _require(number, f"{name} is {value!r}: use a number")
+        return float(value)
+    elif isinstance(default, tuple):
+        several = isinstance(value, (tuple, list))
+        _require(several, f"{name} is {value!r}: use several whole numbers, e.g. {default}")
+        return tuple(_of_kind(name, one, default[0]) for one in value)
+    else:
+        _require(isinstance(value, str), f"{name} is {value!r}: use a text")
+    return value
+
+
 @dataclass(frozen=True)
 class Windowing:
     """How the image is resized and cut. Section 5.1 of the paper: short side 336, 224 by 112."""
@@ -50,6 +77,7 @@ class Windowing:
     stride: int = option(112, "Step of the sliding window")
 
     def __post_init__(self) -> None:
+        _require_kinds(self)
         for name in ("short_side", "long_side", "window", "stride"):
             _require(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}: use at least 1")
         _require(
@@ -72,6 +100,7 @@ class Method:
     scoring: Scoring = option("cosine", "How patches are compared with words")
 
     def __post_init__(self) -> None:
+        _require_kinds(self)
         _require_one_of("similarity", self.similarity, Similarity)
         _require_one_of("neighbours", self.neighbours, Neighbours)
         _require_one_of("block", self.block, BlockKind)
@@ -102,6 +131,7 @@ class Refinement:
     refine_dilations: tuple[int, ...] = option((8, 16), "Distances of the neighbours it looks at")
 
     def __post_init__(self) -> None:
+        _require_kinds(self)
         _require(self.refine_steps >= 1, f"refine_steps is {self.refine_steps}: use at least 1")
         _require(
             bool(self.refine_dilations) and all(d >= 1 for d in self.refine_dilations),
@@ -117,9 +147,10 @@ class Decoding:
     threshold: float = option(0.0, "Below this probability a pixel is background")
 
     def __post_init__(self) -> None:
+        _require_kinds(self)
         _require(
-            0 < self.logit_scale < float("inf"),
-            f"logit_scale is {self.logit_scale}: use a positive number",
+            0 < self.logit_scale <= 1e6,
+            f"logit_scale is {self.logit_scale}: use a positive number up to a million",
         )
         _require(
             0 <= self.threshold < 1,
@@ -145,6 +176,10 @@ class Settings:
             now = self.method
             method = dataclasses.replace(
                 find_method(method), sigma=now.sigma, depth=now.depth, scoring=now.scoring
+            )
+        if not isinstance(method, Method):
+            raise SettingsError(
+                f"method is {method!r}: use a name (see naclip methods) or a Method"
             )
         groups: dict[str, Any] = {
             "windowing": self.windowing,

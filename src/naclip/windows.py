@@ -20,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from naclip.errors import SettingsError
 from naclip.settings import Windowing
 
 Matrix = NDArray[np.float64]
@@ -36,7 +37,7 @@ def starts(length: int, window: int, stride: int) -> tuple[int, ...]:
     return tuple(min(index * stride, length - window) for index in range(count))
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=8)  # an image needs 4; those of a large one are 100 MB
 def bilinear(size_in: int, size_out: int) -> Matrix:
     """The matrix (out, in) of torch's bilinear interpolation with align_corners=False."""
     source = np.maximum((np.arange(size_out) + 0.5) * (size_in / size_out) - 0.5, 0.0)
@@ -97,6 +98,10 @@ def plan(
 ) -> Plan:
     def axis(full: int, small: int) -> Axis:
         window = small if windowing.whole else min(windowing.window, small)
+        if window < patch:
+            raise SettingsError(
+                f"window {window} is smaller than a patch of the model: use at least {patch}"
+            )
         return Axis(small, full, window, starts(small, window, windowing.stride), window // patch)
 
     return Plan(axis(original[0], resized[0]), axis(original[1], resized[1]))

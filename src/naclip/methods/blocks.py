@@ -10,6 +10,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from naclip.clip.vision import Trace, VisionTower
+from naclip.errors import SettingsError
 from naclip.methods.attention import attend
 from naclip.settings import Method
 
@@ -28,6 +29,11 @@ def _dual(tower: VisionTower, trace: Trace, method: Method) -> Tensor:
 
     Each block adds to it what it attends to on the ORIGINAL path, which runs unchanged.
     """
+    if method.depth > len(tower.blocks):
+        raise SettingsError(
+            f"depth {method.depth} of method {method.name!r} exceeds the model's blocks: "
+            f"use a depth of at most {len(tower.blocks)}"
+        )
     originals = trace.inputs[-method.depth :]
     path = originals[0]
     for block, original in zip(tower.blocks[-len(originals) :], originals, strict=True):

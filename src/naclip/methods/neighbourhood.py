@@ -15,9 +15,11 @@ def gaussian(grid: tuple[int, int], sigma: float, device: torch.device) -> Tenso
     The class token has no place on the grid: its row and column are 0, so it is still attended to.
     """
     h, w = grid
-    rows = torch.arange(h, device=device).repeat_interleave(w)
-    columns = torch.arange(w, device=device).repeat(h)
-    squared = (rows[:, None] - rows) ** 2 + (columns[:, None] - columns) ** 2
-    omega = torch.zeros(1 + h * w, 1 + h * w, device=device)
-    omega[1:, 1:] = torch.exp(-squared / (2 * sigma**2))  # Eq. (gaussian_func)
-    return omega
+    # Distances over sigma, then squared, in float64: no sigma is too small or too large for that.
+    rows = torch.arange(h, dtype=torch.float64).repeat_interleave(w)
+    columns = torch.arange(w, dtype=torch.float64).repeat(h)
+    dy, dx = (rows[:, None] - rows) / sigma, (columns[:, None] - columns) / sigma
+    squared = dy.square_().add_(dx.square_())
+    omega = torch.zeros(1 + h * w, 1 + h * w)
+    omega[1:, 1:] = torch.exp(-squared / 2)  # Eq. (gaussian_func)
+    return omega.to(device)
