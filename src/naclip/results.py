@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,6 +106,11 @@ class Segmentation:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """The mask as PNG: label indices, 8 bit with a palette, 16 bit from 256 classes on."""
+        with atomic(path) as file:
+            self.write_mask(file)
+
+    def write_mask(self, file: IO[bytes]) -> None:
+        """What `save` saves, into an open file."""
         from PIL import Image
 
         if len(self.classes) < 256:
@@ -113,8 +118,7 @@ class Segmentation:
             image.putpalette(palette(256, self.has_background).tobytes())
         else:
             image = Image.fromarray(self.labels.astype(np.uint16))
-        with atomic(path) as file:
-            image.save(file, format="PNG")
+        image.save(file, format="PNG")
 
     def save_overlay(self, path: str | os.PathLike[str], opacity: float = DEFAULT_OPACITY) -> None:
         from PIL import Image
