@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -16,15 +16,34 @@ from naclip.errors import OutputError
 def atomic(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A file that appears under its name only when it is complete."""
     target = Path(path)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    temporary = target.parent / f".{secrets.token_hex(8)}.tmp"
     try:
+        if _is_special(target):
+            with target.open("wb") as file:
+                yield file
+            return
         with temporary.open("xb") as file:
             yield file
         temporary.replace(target)
-    except OSError as error:
-        raise OutputError(f"{target}: cannot be written ({error.strerror or error})") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise OutputError(f"{target}: cannot be written ({reason})") from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def _is_special(path: Path) -> bool:
+    """/dev/null, a pipe: written to as they are, and never replaced by a file."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def is_file(path: Path) -> bool:
+    """As Path.is_file, but a name too long for the file system is no file and no error."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def cache_folder() -> Path:

@@ -130,7 +130,9 @@ class Segmenter:
 
     def words(self, words: Vocabulary, templates: Sequence[str] | None = None) -> Tensor:
         """(N, E) a vector for each name: the mean over prompts, cached on disk."""
-        chosen = tuple(templates) if templates is not None else vocabulary.templates()
+        chosen = vocabulary.templates()
+        if templates is not None:
+            chosen = vocabulary.checked_templates(templates)
         return text_features(self.model, words.prompts, chosen).to(self.device)
 
     def encode(

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from naclip.errors import VocabularyError, no_such
+from naclip.files import is_file
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -91,10 +92,15 @@ class Vocabulary:
                 f"the vocabulary already has a background ({', '.join(self.names[0][:3])}...): "
                 "leave --background out"
             )
+        if BACKGROUND in map(folded, self.classes):
+            raise VocabularyError(
+                f"a class is called {BACKGROUND!r}, and so is label 0 where --background or a "
+                "threshold is used: leave the class out, and give its names to --background"
+            )
         return replace(
             self,
             classes=(BACKGROUND, *self.classes),
-            names=(tuple(_tidy(names)), *self.names),
+            names=(tuple(_texts(names, "background")), *self.names),
             has_background=True,
         )
 
@@ -130,6 +136,13 @@ def _tidy(names: Iterable[str]) -> list[str]:
     return [" ".join(unicodedata.normalize("NFC", name).split()) for name in names]
 
 
+def _texts(value: Any, what: str) -> list[str]:
+    """A list of texts, tidied; a bare text is a list of letters to Python and never meant."""
+    if not _is_list_of_texts(value):
+        raise VocabularyError(f"{what}: expected a list of texts, got {value!r:.60}")
+    return _tidy(value)
+
+
 def parse_class(text: str) -> tuple[str, tuple[str, ...]]:
     """`sofa=couch,settee` or `sofa, couch, settee` -> ("sofa", ("sofa", "couch", "settee"))."""
     head, equals, tail = text.partition("=")
@@ -141,7 +154,7 @@ def parse(classes: Sequence[str]) -> Vocabulary:
     """Words as a user gives them, one string a class."""
     if isinstance(classes, str):
         raise VocabularyError(f'expected a list of classes, got one text: use ["{classes}"]')
-    pairs = [parse_class(text) for text in classes]
+    pairs = [parse_class(text) for text in _texts(list(classes), "classes")]
     return Vocabulary(tuple(title for title, _ in pairs), tuple(names for _, names in pairs))
 
 
@@ -155,7 +168,7 @@ def choose(classes: Sequence[str], vocabulary: str | None) -> Vocabulary:
 def complete(words: Words, background: bool | Sequence[str] | None, threshold: float) -> Vocabulary:
     """Words as a call gives them -> a vocabulary with the background that the call implies."""
     if isinstance(words, Mapping):
-        words = Vocabulary(tuple(_tidy(words)), tuple(tuple(_tidy(v)) for v in words.values()))
+        words = _from_table({"classes": words})
     found = words if isinstance(words, Vocabulary) else parse(words)
     if background is True:  # of the usual names, those that are not asked for as classes
         taken = {folded(name) for name in found.prompts}
@@ -176,9 +189,9 @@ def load(name_or_path: str | Path) -> Vocabulary:
     """A benchmark's vocabulary by name, or a user's file."""
     if str(name_or_path) in BENCHMARKS:
         text = files("naclip").joinpath(f"data/vocabularies/{name_or_path}.toml").read_text("utf-8")
-        return _from_table(tomllib.loads(text), str(name_or_path))
+        return _from_table(tomllib.loads(text))
     path = Path(name_or_path)
-    if not path.is_file():
+    if not is_file(path):
         raise VocabularyError(
             no_such("vocabulary or file", str(name_or_path), BENCHMARKS, "naclip vocabularies")
         )
@@ -189,33 +202,52 @@ def _read_file(path: Path) -> Vocabulary:
     try:
         text = path.read_text("utf-8-sig")
         if path.suffix == ".toml":
-            return _from_table(tomllib.loads(text), str(path))
+            return _from_table(tomllib.loads(text))
         if path.suffix == ".json":
-            return _from_table(json.loads(text), str(path))
+            return _from_table(json.loads(text, object_pairs_hook=_once))
         lines = [line for line in map(str.strip, text.splitlines()) if line and line[0] != "#"]
         return parse(lines)
-    except (tomllib.TOMLDecodeError, json.JSONDecodeError, UnicodeDecodeError, OSError) as error:
-        raise VocabularyError(f"{path}: cannot be read as a vocabulary ({error})") from None
     except VocabularyError as error:
         raise VocabularyError(f"{path}: {error}") from None
+    except (ValueError, RecursionError, OSError) as error:  # of TOML, JSON and UTF-8
+        raise VocabularyError(f"{path}: cannot be read as a vocabulary ({error})") from None
 
 
-def _from_table(table: Any, origin: str) -> Vocabulary:
-    classes = table.get("classes", table) if isinstance(table, Mapping) else table
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object whose keys differ; JSON itself would keep the last of two."""
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise VocabularyError(f"{next(k for k in keys if keys.count(k) > 1)!r} is given twice")
+    return table
+
+
+def _from_table(table: Any) -> Vocabulary:
+    table = table if isinstance(table, Mapping) else {"classes": table}
+    about = table if "classes" in table else {}
+    classes = table.get("classes", table)
     if isinstance(classes, list):  # JSON: ["cat", "sofa=couch"]
-        classes = dict(parse_class(str(item)) for item in classes)
-    if not isinstance(classes, Mapping) or not all(map(_is_list_of_texts, classes.values())):
-        raise VocabularyError(f'{origin}: expected a table like [classes] cat = ["cat", "kitten"]')
+        pairs = [parse_class(text) for text in _texts(classes, "classes")]
+    elif isinstance(classes, Mapping):
+        pairs = _pairs(classes)
+    else:
+        raise VocabularyError('expected a table like [classes] cat = ["cat", "kitten"]')
     vocabulary = Vocabulary(
-        tuple(_tidy(classes)),
-        tuple(tuple(_tidy(names)) for names in classes.values()),
-        title=str(table.get("title", "")) if isinstance(table, Mapping) else "",
-        repeated=frozenset(table.get("repeated", ()))
-        if isinstance(table, Mapping)
-        else frozenset(),
+        tuple(title for title, _ in pairs),
+        tuple(names for _, names in pairs),
+        title=str(about.get("title", "")),
+        repeated=frozenset(map(folded, _texts(about.get("repeated", []), "repeated"))),
     )
-    background = table.get("background") if isinstance(table, Mapping) else None
+    background = about.get("background")
     return vocabulary if background is None else vocabulary.with_background(background)
+
+
+def _pairs(table: Mapping[str, Any]) -> list[tuple[str, tuple[str, ...]]]:
+    """(class, its names) as a table or a dict gives them."""
+    return [
+        (_tidy([str(title)])[0], tuple(_texts(names, f"class {title!r}")))
+        for title, names in table.items()
+    ]
 
 
 def _is_list_of_texts(value: Any) -> bool:
@@ -234,13 +266,26 @@ def templates(name_or_path: str | Path = "imagenet80") -> tuple[str, ...]:
     if str(name_or_path) == "imagenet80":
         text = files("naclip").joinpath("data/templates.txt").read_text("utf-8")
     else:
-        path = Path(name_or_path)
-        if not path.is_file():
-            known = ("imagenet80", "plain")
-            raise VocabularyError(no_such("templates", str(path), known, "docs/how-it-works.md"))
-        text = path.read_text("utf-8-sig")
-    lines = tuple(line for line in map(str.strip, text.splitlines()) if line and line[0] != "#")
+        text = _read_templates(Path(name_or_path))
+    lines = [line for line in map(str.strip, text.splitlines()) if line and line[0] != "#"]
+    return checked_templates(lines, str(name_or_path))
+
+
+def _read_templates(path: Path) -> str:
+    if not is_file(path):
+        known = ("imagenet80", "plain")
+        raise VocabularyError(no_such("templates", str(path), known, "docs/how-it-works.md"))
+    try:
+        return path.read_text("utf-8-sig")
+    except (ValueError, OSError) as error:
+        raise VocabularyError(f"{path}: cannot be read as templates ({error})") from None
+
+
+def checked_templates(lines: Sequence[str], origin: str = "templates") -> tuple[str, ...]:
+    """At least one, and each with a place for the name."""
+    if not lines or not _is_list_of_texts(lines):
+        raise VocabularyError(f"{origin}: expected a list of templates, got {lines!r:.60}")
     bad = next((line for line in lines if "{}" not in line), None)
-    if bad is not None or not lines:
-        raise VocabularyError(f"{name_or_path}: each template must contain {{}}, got {bad!r}")
-    return lines
+    if bad is not None:
+        raise VocabularyError(f"{origin}: each template must contain {{}}, got {bad!r}")
+    return tuple(lines)
