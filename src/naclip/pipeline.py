@@ -105,11 +105,15 @@ class Segmenter:
         settings: Settings,
         templates: Sequence[str] | None = None,
         watch: Stopwatch | None = None,
+        text: Tensor | None = None,
     ) -> Segmentation:
-        """Words for an image that is encoded already: other words on it cost little."""
+        """Words for an image that is encoded already: other words on it cost little.
+
+        text    what `words` returns for them, where many images share it
+        """
         watch = watch or Stopwatch()
         with watch("words"):
-            text = self.words(words, templates)
+            text = self.words(words, templates) if text is None else text
         with watch("scores"):
             maps = self.score(encoded, text, words, settings)
         with watch("refinement and labels" if settings.refinement.refine else "labels"):
