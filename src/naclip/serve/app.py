@@ -1,0 +1,90 @@
+"""The parts put together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from naclip import __version__
+from naclip.pipeline import Segmenter
+from naclip.serve import jobs, lists, openapi, problems, routes
+from naclip.serve.gate import Gate
+from naclip.serve.limits import Limits
+from naclip.serve.observe import Observe
+from naclip.serve.service import Service
+
+STATIC = Path(__file__).parent / "static"
+health = APIRouter()
+
+
+def create_app(
+    segmenter: Segmenter,
+    limits: Limits | None = None,
+    *,
+    token: str = "",
+    hosts: tuple[str, ...] = (),
+) -> FastAPI:
+    """The service around a loaded model. hosts: names that requests may ask for; none: any."""
+    service = Service(segmenter, limits or Limits())
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        service.close()
+
+    app = FastAPI(
+        title="naclip",
+        version=__version__,
+        summary="Label every pixel of an image with words",
+        docs_url=None,  # FastAPI's page of the API loads scripts from other hosts
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.state.service = service
+    app.state.jobs = jobs.Jobs(service)
+    for router in (routes.router, jobs.router, lists.router, health):
+        app.include_router(router)
+    app.mount("/", _Page(directory=STATIC, html=True), name="studio")
+    problems.install(app)
+    app.add_middleware(Observe, gate=Gate(token, hosts), metrics=service.metrics)
+    return app
+
+
+class _Page(StaticFiles):
+    """The studio; asked for again at each visit, so that a new version is seen at once."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
+
+
+@health.get("/healthz", operation_id="alive")
+async def healthz() -> dict[str, str]:
+    """The process is alive."""
+    return {"status": "ok"}
+
+
+@health.get("/readyz", operation_id="ready", responses=openapi.problems(503))
+async def readyz(request: Request) -> dict[str, Any]:
+    """Requests are accepted: the model is loaded and the service is not stopping."""
+    service: Service = request.app.state.service
+    service.check_open()
+    return {"status": "ready", "model": service.segmenter.model.name}
+
+
+@health.get("/metrics", operation_id="metrics", response_class=Response)
+async def metrics(request: Request) -> Response:
+    """For Prometheus."""
+    service: Service = request.app.state.service
+    return Response(
+        generate_latest(service.metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST}
+    )

@@ -1,0 +1,52 @@
+"""Who may come in: names of this host, pages of this origin, holders of the token."""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+
+from starlette.datastructures import Headers
+
+from naclip.serve.problems import Problem
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+OPEN = ("/v1/", "/metrics")  # beginnings of paths that a token protects
+FETCHES = ("same-origin", "none")  # Sec-Fetch-Site of our own page, and of no page at all
+
+
+@dataclass(frozen=True)
+class Gate:
+    """hosts: names that the Host header may have; none: any."""
+
+    token: str = ""
+    hosts: tuple[str, ...] = ()
+
+    def check(self, path: str, headers: Headers) -> None:
+        """Raises the problem of a request that may not come in."""
+        host = _host_name(headers.get("host", ""))
+        if self.hosts and host not in self.hosts:
+            # Another site's name that resolves to this address would pass as our own origin.
+            raise Problem(
+                403, f"host {host!r} is not served here: start with --allow-host {host}"[:300]
+            )
+        protected = path.startswith(OPEN)
+        if protected and headers.get("sec-fetch-site", "none") not in FETCHES:
+            raise Problem(403, "requests of other sites' pages are refused")
+        if protected and self.token:
+            given = headers.get("authorization", "")
+            scheme, _, token = given.partition(" ")
+            same = hmac.compare_digest(token.strip().encode(), self.token.encode())
+            if scheme.lower() != "bearer" or not same:
+                detail = "a token is required" if not given else "the token is not the right one"
+                raise Problem(
+                    401,
+                    f"{detail}: send the header Authorization: Bearer TOKEN",
+                    headers={"WWW-Authenticate": 'Bearer realm="naclip"'},
+                )
+
+
+def _host_name(host: str) -> str:
+    """`example.org:8000` -> `example.org`, `[::1]:8000` -> `::1`."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.partition(":")[0].lower()

@@ -1,0 +1,218 @@
+"""POST /v1/segment, /v1/embed, /v1/attention: a request parsed, put through the model, answered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from naclip import vocabulary
+from naclip.clip.names import text_features
+from naclip.images import Picture
+from naclip.pipeline import Encoded
+from naclip.serve import answers, asked, body, openapi
+from naclip.serve.fields import AttentionFields, EmbedFields, SegmentFields
+from naclip.serve.problems import Problem
+from naclip.serve.service import Service
+from naclip.settings import Settings
+from naclip.vocabulary import Vocabulary
+
+router = APIRouter(prefix="/v1")
+Check = Callable[[], None]
+NAMES_AT_ONCE = 16  # between two looks at the clock; a name is 80 prompts
+
+
+def service_of(request: Request) -> Service:
+    found = request.app.state.service
+    assert isinstance(found, Service)
+    return found
+
+
+@router.post("/segment", **openapi.route("segment", SegmentFields))
+async def segment(request: Request) -> Response:
+    """Label every pixel of an image with one of the words."""
+    service = service_of(request)
+    async with service.slot():
+        raw = await body.read(request, service.limits)
+        fields, files = await body.fields(request, raw, SegmentFields)
+        chosen: Any = fields
+        form = _format(fields, request)
+        settings = asked.settings(fields, service.segmenter.model.defaults, service.limits)
+        words = asked.words(fields, settings.decoding.threshold, service.limits)
+        picture, image_id = await service.picture(files, chosen.image_id)
+        work = plan(service, picture, image_id, words, settings, fields, form)
+        content, media_type = await service.result(request, work)
+        request.scope["naclip.fields"] = {"cached": work.cached, "names": len(words.prompts)}
+        cached = "hit" if work.cached else "miss"
+        return Response(content, media_type=media_type, headers={"X-Naclip-Cache": cached})
+
+
+def plan(
+    service: Service,
+    picture: Picture,
+    image_id: str,
+    words: Vocabulary,
+    settings: Settings,
+    fields: Any,
+    form: str,
+    urgent: bool = True,
+) -> Any:
+    """The work of one image: what it depends on, and what is done with its features."""
+    limits, segmenter = service.limits, service.segmenter
+    reading = asked.reading(picture.size, settings, segmenter.model.shape.patch, limits)
+    asked.check_values(picture.size, len(words.prompts), limits)
+    templates = vocabulary.templates(fields.templates)
+
+    def finish(encoded: Encoded | None, check: Check) -> tuple[bytes, str]:
+        assert encoded is not None
+        for first in range(0, len(words.prompts), NAMES_AT_ONCE):
+            check()  # unknown names cost the most: they are encoded in parts, then remembered
+            part = words.prompts[first : first + NAMES_AT_ONCE]
+            text_features(segmenter.model, part, templates)
+        check()
+        if form == "maps":
+            return _maps(service, encoded, words, settings, templates, image_id), answers.MAPS
+        result = segmenter.name_pixels(picture, encoded, words, settings, templates)
+        check()
+        if form == "mask":
+            return answers.mask_png(result), "image/png"
+        if form == "overlay":
+            return answers.overlay_png(result, fields.opacity), "image/png"
+        found = answers.document(result, fields.rle, {"image_id": image_id})
+        return json.dumps(found).encode(), "application/json"
+
+    return service.work((picture, image_id), reading, finish, urgent)
+
+
+@torch.inference_mode()
+def _maps(
+    service: Service,
+    encoded: Encoded,
+    words: Vocabulary,
+    settings: Settings,
+    templates: tuple[str, ...],
+    image_id: str,
+) -> bytes:
+    segmenter = service.segmenter
+    text = segmenter.words(words, templates)
+    maps = segmenter.score(encoded, text, words, settings)
+    decoded = maps.decode()
+    header = {
+        "classes": list(words.classes),
+        "names": [list(names) for names in words.names],
+        "has_background": words.has_background,
+        "image_id": image_id,
+        "model": segmenter.model.name,
+        "settings": settings.flat(),
+    }
+    return answers.maps_bundle(
+        header,
+        decoded.labels.cpu().numpy(),
+        decoded.score.cpu().numpy(),
+        decoded.probability.cpu().numpy(),
+        lambda label: maps.probabilities([label], decoded.log_classes)[0].cpu().numpy(),
+    )
+
+
+def _format(fields: Any, request: Request) -> str:
+    if fields.format:
+        return str(fields.format)
+    accept = request.headers.get("accept", "*/*").lower()
+    kinds = [part.partition(";")[0].strip() for part in accept.split(",")]
+    known = {
+        "application/json": "json",
+        "image/png": "mask",
+        answers.MAPS: "maps",
+        "*/*": "json",
+        "application/*": "json",
+        "image/*": "mask",
+    }
+    chosen = next((known[kind] for kind in kinds if kind in known), None)
+    if chosen is None:
+        raise Problem(406, f"accept {accept[:100]}: the answers are {', '.join(list(known)[:3])}")
+    return chosen
+
+
+@router.post("/embed", **openapi.route("embed", EmbedFields))
+async def embed(request: Request) -> Response:
+    """Patch features of an image, window by window, L2-normalised."""
+    service = service_of(request)
+    async with service.slot():
+        raw = await body.read(request, service.limits)
+        fields, files = await body.fields(request, raw, EmbedFields)
+        chosen: Any = fields
+        segmenter = service.segmenter
+        settings = asked.settings(fields, segmenter.model.defaults, service.limits)
+        picture, image_id = await service.picture(files, chosen.image_id)
+        patch = segmenter.model.shape.patch
+        reading = asked.reading(picture.size, settings, patch, service.limits)
+
+        def finish(encoded: Encoded | None, check: Check) -> Response:
+            assert encoded is not None
+            extra = {
+                "image_id": image_id,
+                "model": segmenter.model.name,
+                "settings": settings.flat(),
+            }
+            return answers.embedding(encoded, extra, chosen.format == "npy")
+
+        answer = await service.result(request, service.work((picture, image_id), reading, finish))
+        assert isinstance(answer, Response)
+        return answer
+
+
+@router.post("/attention", **openapi.route("attention", AttentionFields))
+async def attention(request: Request) -> dict[str, Any]:
+    """What one patch attends to in the last block, under several methods."""
+    service = service_of(request)
+    async with service.slot():
+        raw = await body.read(request, service.limits)
+        fields, files = await body.fields(request, raw, AttentionFields)
+        chosen: Any = fields
+        segmenter = service.segmenter
+        base = segmenter.model.defaults.updated(whole=True)
+        settings = asked.settings(fields, base, service.limits)
+        methods = asked.methods(chosen.methods, chosen.sigma, segmenter.model.defaults)
+        picture, image_id = await service.picture(files, chosen.image_id)
+        patch = segmenter.model.shape.patch
+        window = asked.reading(picture.size, settings, patch, service.limits).window
+        grid = (window[0] // patch, window[1] // patch)
+        row, column = _patch(chosen, grid)
+
+        def finish(_: Encoded | None, check: Check) -> list[list[list[float]]]:
+            key = ("trace", image_id, settings.windowing)
+            trace = service.memory.get(key)
+            if trace is None:
+                trace = segmenter.trace_whole(picture, settings.windowing)
+                service.memory.put(key, trace)
+            check()
+            maps = segmenter.attention_of(trace, methods)
+            return [found[row, column].round(7).tolist() for found in maps]
+
+        weights = await service.result(request, service.work((picture, image_id), None, finish))
+        return {
+            "image_id": image_id,
+            "grid": {"rows": grid[0], "columns": grid[1]},
+            "patch": {"row": row, "column": column},
+            "sigma": settings.method.sigma,
+            "weights": [
+                {"method": method.name, "rows": rows}
+                for method, rows in zip(methods, weights, strict=True)
+            ],
+        }
+
+
+def _patch(fields: Any, grid: tuple[int, int]) -> tuple[int, int]:
+    chosen = []
+    for name, asked_for, count in zip(
+        ("row", "column"), (fields.row, fields.column), grid, strict=True
+    ):
+        value = count // 2 if asked_for is None else asked_for
+        if value >= count:
+            raise Problem(422, f"{name} is {value}: the image has {count}", field=name)
+        chosen.append(value)
+    return chosen[0], chosen[1]
