@@ -40,10 +40,15 @@ def _is_special(path: Path) -> bool:
 
 def is_file(path: Path) -> bool:
     """As Path.is_file, but a name too long for the file system is no file and no error."""
-    try:
+    with suppress(OSError):
         return path.is_file()
-    except OSError:
-        return False
+    return False
+
+
+def is_folder(path: Path) -> bool:
+    with suppress(OSError):
+        return path.is_dir()
+    return False
 
 
 def cache_folder() -> Path:

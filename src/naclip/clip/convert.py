@@ -16,10 +16,10 @@ from torch import Tensor
 
 from naclip.clip.checkpoint import Tensors
 from naclip.clip.shape import OPENAI_MEAN, OPENAI_STD, ClipShape, TowerShape
-from naclip.errors import CheckpointError
+from naclip.clip.transformer import ACTIVATIONS
+from naclip.errors import CheckpointError, SettingsError, no_such
 
 OPENAI_MARKERS = ("input_resolution", "context_length", "vocab_size")
-TEXT_KEYS = ("token_embedding.", "positional_embedding", "transformer.", "ln_final.", "text_proj")
 HEAD_WIDTH = 64  # of all of OpenAI's models
 
 HF_NAMES = [  # (Hugging Face, OpenAI), applied in order
@@ -46,7 +46,7 @@ HF_NAMES = [  # (Hugging Face, OpenAI), applied in order
 def openai_names(tensors: Tensors, origin: str) -> Tensors:
     """Any of the three families -> OpenAI's names."""
     if any(name.startswith("vision_model.") for name in tensors):
-        return _from_hugging_face(tensors)
+        return _from_hugging_face(tensors, origin)
     renamed = {
         name.removeprefix("text.") if name.startswith("text.") else name: tensor
         for name, tensor in tensors.items()
@@ -60,7 +60,7 @@ def openai_names(tensors: Tensors, origin: str) -> Tensors:
     return renamed
 
 
-def _from_hugging_face(tensors: Tensors) -> Tensors:
+def _from_hugging_face(tensors: Tensors, origin: str) -> Tensors:
     renamed: Tensors = {}
     for original, tensor in tensors.items():
         name = original
@@ -69,7 +69,12 @@ def _from_hugging_face(tensors: Tensors) -> Tensors:
         renamed[name] = tensor.T if name in ("visual.proj", "text_projection") else tensor
     for name in [n for n in renamed if n.endswith(("attn.q_proj.weight", "attn.q_proj.bias"))]:
         stem, kind = name.split("q_proj.")
-        parts = [renamed.pop(f"{stem}{letter}_proj.{kind}") for letter in "qkv"]
+        trio = [f"{stem}{letter}_proj.{kind}" for letter in "qkv"]
+        parts = [renamed.pop(part) for part in trio if part in renamed]
+        if len({part.shape for part in parts}) != 1 or len(parts) != 3:
+            raise CheckpointError(
+                f"{origin}: not the CLIP that it looks like: expected {', '.join(trio)} alike"
+            )
         renamed[f"{stem}in_proj_{kind}"] = torch.cat(parts)
     return renamed
 
@@ -82,6 +87,8 @@ def activation_of(
     The wrong one changes every feature and raises no error by itself, so a checkpoint that says
     nothing and is known to come in both variants is refused rather than guessed.
     """
+    if asked is not None and asked not in ACTIVATIONS:
+        raise SettingsError(no_such("activation", asked, ACTIVATIONS, "naclip segment --help"))
     known = _known_activation(tensors, config, origin)
     if known is not None and asked is not None and asked != known:
         raise CheckpointError(f"{origin}: was trained with {known}, asked for was {asked}")
@@ -126,6 +133,11 @@ def shape_of(
     grid = round((len(positions) - 1) ** 0.5)
     if grid * grid + 1 != len(positions):
         raise CheckpointError(f"{origin}: {len(positions) - 1} positions are no square grid")
+    for name, tower in (("vision", vision), ("text", text)):
+        if tower.heads < 1 or tower.width % tower.heads:
+            raise CheckpointError(
+                f"{origin}: {tower.heads} heads do not divide the {name} width {tower.width}"
+            )
     mean, std = _normalisation(config)
     return ClipShape(
         vision=vision,
@@ -148,7 +160,8 @@ def _tower(tensors: Tensors, prefix: str, heads: int | None) -> TowerShape:
         raise KeyError(f"{prefix}resblocks.0.ln_1.weight")
     fc: Tensor = tensors[f"{prefix}resblocks.0.mlp.c_fc.weight"]
     hidden, width = fc.shape
-    return TowerShape(width, layers, heads or max(1, width // HEAD_WIDTH), hidden)
+    heads = max(1, width // HEAD_WIDTH) if heads is None else heads
+    return TowerShape(width, layers, heads, hidden)
 
 
 def _heads(config: Mapping[str, Any] | None, tower: str) -> int | None:
@@ -157,7 +170,7 @@ def _heads(config: Mapping[str, Any] | None, tower: str) -> int | None:
     if "model_cfg" in config:
         part = config["model_cfg"].get(f"{tower}_cfg", {})
         if tower == "text":
-            return part.get("heads")
+            return int(part.get("heads", 8))  # OpenCLIP's default
         return int(part["width"]) // int(part["head_width"]) if "head_width" in part else None
     heads = (config.get(f"{tower}_config") or {}).get("num_attention_heads")
     # Hugging Face leaves out what equals its defaults: those of ViT-B/32.

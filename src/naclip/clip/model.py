@@ -15,7 +15,7 @@ from naclip.clip.shape import ClipShape
 from naclip.clip.sources import Source, find_source
 from naclip.clip.text import TextTower
 from naclip.clip.vision import VisionTower
-from naclip.errors import CheckpointError
+from naclip.errors import CheckpointError, NaclipError
 
 Tower = TypeVar("Tower", bound=nn.Module)
 NOT_OF_A_TOWER = {"logit_scale", "logit_bias", "attn_mask"}
@@ -80,7 +80,13 @@ def open_model(model: str | Path, activation: str | None = None) -> ClipModel:
 def read_model(source: Source, activation: str | None = None) -> ClipModel:
     raw = read_tensors(source.weights)
     origin = str(source.weights)
-    chosen = activation_of(raw, source.config, activation, origin)
-    tensors = openai_names(raw, origin)
-    shape = shape_of(tensors, source.config, chosen, origin)
+    try:
+        chosen = activation_of(raw, source.config, activation, origin)
+        tensors = openai_names(raw, origin)
+        shape = shape_of(tensors, source.config, chosen, origin)
+    except NaclipError:
+        raise
+    except Exception as error:  # values in a config, or ranks of tensors, that no CLIP has
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise CheckpointError(f"{origin}: no CLIP that can be understood ({reason})") from None
     return ClipModel(source, shape, tensors, source.fingerprint())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 
 import torch
@@ -15,8 +16,9 @@ from naclip.clip.tokens import clip_tokenizer
 
 
 def text_features(model: ClipModel, names: Sequence[str], templates: Sequence[str]) -> Tensor:
-    """(names, E), L2-normalised. Cached on disk by weights, templates, activation and name."""
-    recipe = "\n".join([model.fingerprint, model.shape.activation, *templates])
+    """(names, E), L2-normalised. Cached on disk by weights, shape, templates and name."""
+    # The shape, too: heads and activation come from a config that is not part of the weights.
+    recipe = json.dumps([model.fingerprint, repr(model.shape), *templates])
     prefix = "text " + hashlib.sha256(recipe.encode()).hexdigest()
     keys = [f"{prefix} {name}" for name in names]
     size = 4 * model.shape.embedding

@@ -12,6 +12,7 @@ from typing import Any
 
 from naclip.cache import sha256
 from naclip.errors import CheckpointError, no_such
+from naclip.files import is_file, is_folder
 from naclip.settings import Method, Settings, Windowing
 
 
@@ -98,19 +99,21 @@ class Source:
 
 def find_source(model: str | Path) -> Source:
     """A known name, an existing path, or a hub id -> the files to read."""
-    path = Path(model).expanduser()
     if str(model) in MODELS:
         known = MODELS[str(model)]
         return _from_package(known) if known.packaged else _from_hub(known.name, known.hub)
-    if path.is_dir():
+    if not str(model):
+        raise CheckpointError("no model: use a name (see naclip models), a path or a hub id")
+    path = Path(model).expanduser()
+    if is_folder(path):
         return _from_folder(path)
-    if path.is_file():
+    if is_file(path):
         return _from_file(path)
     text = str(model)
     looks_like_path = path.suffix in (".pt", ".pth", ".bin", ".safetensors") or text[0] in "./~"
     if looks_like_path:
         raise CheckpointError(f"{model}: no such file")
-    if HUB_ID.fullmatch(text) and not text.startswith("ViT"):
+    if HUB_ID.fullmatch(text) and not text.lower().startswith("vit-"):
         return _from_hub(text, text)
     raise CheckpointError(
         no_such("model", text, MODELS, "naclip models") + "; a path or a hub id works too"
@@ -174,10 +177,6 @@ def _from_hub(name: str, repository: str) -> Source:
 
     def fetch(file: str) -> Path | None:
         try:
-            # What is in the cache is taken as it is: no request, so that a start is quick.
-            cached = try_to_load_from_cache(repository, file)
-            if isinstance(cached, str):
-                return Path(cached)
             return Path(hf_hub_download(repository, file))
         except LocalEntryNotFoundError:
             raise CheckpointError(
@@ -193,6 +192,12 @@ def _from_hub(name: str, repository: str) -> Source:
             ) from error
 
     layouts = LAYOUTS[2:] + LAYOUTS[:2] if repository.startswith("openai/") else LAYOUTS
+    for layout in layouts:
+        # What is whole in the cache is taken as it is: no request, so that a start is quick, and
+        # offline no question about files of the other layouts.
+        cached = [try_to_load_from_cache(repository, file) for file in layout]
+        if all(isinstance(file, str) for file in cached):
+            return Source(name, Path(str(cached[1])), _read_config(Path(str(cached[0]))))
     for config, weights in layouts:
         config_path = fetch(config)
         weights_path = fetch(weights) if config_path else None
