@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from naclip import __version__
-from naclip.cli import datasets, demo, evaluate, lists, reproduce, segment, serve
+from naclip.cli import batch, datasets, demo, evaluate, lists, reproduce, segment, serve
 from naclip.cli.options import Command
 from naclip.errors import NaclipError
 
@@ -21,6 +21,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("segment", cls=Command)(segment.segment)
+app.command("batch", cls=Command)(batch.batch)
 app.command("demo")(demo.demo)
 app.command("evaluate")(evaluate.evaluate)
 app.add_typer(reproduce.app, name="reproduce")

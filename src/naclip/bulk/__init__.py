@@ -1,0 +1,15 @@
+"""Many images: from a folder on one machine to a cluster, and killed at any moment.
+
+    inputs   a folder, glob, list, tar or URL -> items, in an order that does not change
+    chunks   consecutive items that go through the model together: the unit of work and of resuming
+    worker   a chunk -> masks, overlays, rows: what threads and Ray's actors alike do
+    record   which chunks are done, durably; what failed, and why
+
+    run      the job: words once, the record, an engine, the table at the end
+    local    engine: threads that read, a model, threads that write
+    cluster  engine: actors on Ray Data
+
+What is written depends on the items and the settings alone, never on the order in which chunks
+were finished, nor on how often the run was killed: a chunk is encoded whole or not at all, because
+floating-point sums may differ in the last bit between batches of different images.
+"""

@@ -1,0 +1,156 @@
+"""Where outputs go: a folder, or an object store behind an fsspec URL. Files appear whole."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from naclip.errors import MissingExtraError, OutputError, UsageError
+from naclip.files import atomic
+
+TEMPORARY = f".{'[0-9a-f]' * 16}.tmp"  # of naclip.files.atomic
+
+
+def is_url(place: str) -> bool:
+    return "://" in place
+
+
+def reason_of(error: BaseException) -> str:
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return " ".join(str(text).split())[:200]
+
+
+def file_system(place: str) -> tuple[Any, str]:
+    """fsspec's file system for a path or URL, and the path in it; remembered by fsspec itself."""
+    from fsspec.core import url_to_fs
+
+    try:
+        fs, path = url_to_fs(place)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{place}: {reason_of(error)}; for s3:// pip install 'naclip[cloud]'"
+        ) from None
+    except ValueError as error:
+        raise UsageError(f"{place}: not a path or URL that fsspec knows ({error})") from None
+    return fs, path
+
+
+class Store(Protocol):
+    """Small files by name ("masks/a/b.png"), written whole; it travels to other machines."""
+
+    root: str
+
+    def write(self, name: str, data: bytes) -> None: ...
+    def read(self, name: str) -> bytes | None: ...
+    def names(self, folder: str) -> list[str]: ...
+    def delete(self, name: str) -> None: ...
+    def delete_tree(self, folder: str) -> None: ...
+
+
+def open_store(output: str) -> Store:
+    if is_url(output) and not output.startswith("file://"):
+        file_system(output)  # a missing package is known before any work
+        return RemoteStore(output.rstrip("/"))
+    return LocalStore(str(Path(output.removeprefix("file://")).absolute()))
+
+
+@dataclass(frozen=True)
+class LocalStore:
+    root: str
+
+    def write(self, name: str, data: bytes) -> None:
+        """On the disk itself, not only on its way there, before anything says that it is."""
+        path = Path(self.root, name)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(f"{path.parent}: cannot be made ({error.strerror})") from None
+        with atomic(path) as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            return Path(self.root, name).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise OutputError(f"{self.root}/{name}: cannot be read ({error.strerror})") from None
+
+    def names(self, folder: str) -> list[str]:
+        base = Path(self.root)
+        found = Path(self.root, folder).rglob("*")
+        return sorted(path.relative_to(base).as_posix() for path in found if path.is_file())
+
+    def delete(self, name: str) -> None:
+        with suppress(FileNotFoundError):
+            Path(self.root, name).unlink()
+
+    def delete_tree(self, folder: str) -> None:
+        path = Path(self.root, folder)
+        if path.exists():
+            try:
+                shutil.rmtree(path)
+            except OSError as error:
+                raise OutputError(f"{path}: cannot be deleted ({error.strerror})") from None
+
+    def sweep(self, folders: Iterable[str]) -> None:
+        """Delete what killed processes were writing, in these folders and at the top."""
+        base = Path(self.root)
+        unfinished = [base.glob(TEMPORARY), *(Path(base, f).rglob(TEMPORARY) for f in folders)]
+        for path in itertools.chain(*unfinished):
+            path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class RemoteStore:
+    """An object appears when its upload is complete: that is what object stores promise."""
+
+    root: str
+
+    def write(self, name: str, data: bytes) -> None:
+        fs, path = file_system(f"{self.root}/{name}")
+        try:
+            if not any(kind in fs.protocol for kind in ("s3", "gs", "gcs", "abfs")):
+                fs.makedirs(posix_parent(path), exist_ok=True)
+            fs.pipe_file(path, data)
+        except Exception as error:  # clients of object stores raise anything
+            reason = reason_of(error)
+            raise OutputError(f"{self.root}/{name}: cannot be written ({reason})") from None
+
+    def read(self, name: str) -> bytes | None:
+        fs, path = file_system(f"{self.root}/{name}")
+        try:
+            return bytes(fs.cat_file(path))
+        except FileNotFoundError:
+            return None
+        except Exception as error:
+            reason = reason_of(error)
+            raise OutputError(f"{self.root}/{name}: cannot be read ({reason})") from None
+
+    def names(self, folder: str) -> list[str]:
+        fs, base = file_system(self.root)
+        fs.invalidate_cache()
+        start = f"{base.rstrip('/')}/"
+        return sorted(path.removeprefix(start) for path in fs.find(start + folder))
+
+    def delete(self, name: str) -> None:
+        fs, path = file_system(f"{self.root}/{name}")
+        with suppress(FileNotFoundError):
+            fs.rm_file(path)
+
+    def delete_tree(self, folder: str) -> None:
+        fs, path = file_system(f"{self.root}/{folder}")
+        with suppress(FileNotFoundError):
+            fs.rm(path, recursive=True)
+
+
+def posix_parent(path: str) -> str:
+    return path.rpartition("/")[0]

@@ -1,0 +1,115 @@
+"""A row an image, in Parquet: which classes cover how much of it, and its labels, run by run.
+
+Workers write the rows of a chunk as a small file; shards are put together from those, in the order
+of the items, when all are there. `runs` and `labels_of` are inverses.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from naclip.bulk.chunks import Chunk
+from naclip.bulk.stores import Store
+from naclip.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from naclip.results import Segmentation
+
+SHARD = 10_000  # images, rounded to whole chunks
+ROWS = ".naclip/rows"
+
+
+def arrow() -> Any:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet  # noqa: F401: is used as pa.parquet
+    except ImportError:
+        raise MissingExtraError("--table needs pyarrow: pip install 'naclip[cloud]'") from None
+    return pa
+
+
+def schema() -> Any:
+    pa = arrow()
+    return pa.schema(
+        [
+            ("path", pa.string()),
+            ("height", pa.int32()),
+            ("width", pa.int32()),
+            ("classes", pa.list_(pa.string())),  # those that are there, in label order
+            ("coverage", pa.list_(pa.float64())),  # of each of them
+            ("rle_labels", pa.list_(pa.uint16())),  # row by row: this label,
+            ("rle_lengths", pa.list_(pa.uint32())),  # so many pixels
+            ("error", pa.string()),
+        ]
+    )
+
+
+def runs(labels: NDArray[Any]) -> tuple[NDArray[np.uint16], NDArray[np.uint32]]:
+    """(label of each run, its length), row by row."""
+    flat = labels.ravel()
+    starts = np.concatenate([[0], np.flatnonzero(flat[1:] != flat[:-1]) + 1])
+    lengths = np.diff(np.append(starts, flat.size))
+    return flat[starts].astype(np.uint16), lengths.astype(np.uint32)
+
+
+def labels_of(row: Mapping[str, Any]) -> NDArray[np.uint16]:
+    """(height, width) labels of a row of the table."""
+    labels = np.asarray(row["rle_labels"], np.uint16)
+    return np.repeat(labels, row["rle_lengths"]).reshape(row["height"], row["width"])
+
+
+def rows_name(chunk: int) -> str:
+    return f"{ROWS}/{chunk // 1000:05d}/{chunk:08d}.arrow"
+
+
+def rows(
+    chunk: Chunk,
+    results: Mapping[int, Segmentation],
+    failed: Mapping[int, str],
+    classes: Sequence[str],
+) -> bytes:
+    pa = arrow()
+    made = []
+    for at, item in enumerate(chunk.items):
+        row: dict[str, Any] = {"path": item.name, "error": failed.get(at)}
+        if at in results:
+            labels = results[at].labels
+            counts = np.bincount(labels.ravel(), minlength=len(classes))
+            there = np.flatnonzero(counts)
+            run_labels, lengths = runs(labels)
+            row |= {"height": labels.shape[0], "width": labels.shape[1]}
+            row |= {"classes": [classes[label] for label in there]}
+            row |= {"coverage": (counts[there] / labels.size).tolist()}
+            row |= {"rle_labels": run_labels.tolist(), "rle_lengths": lengths.tolist()}
+        made.append(row)
+    buffer = io.BytesIO()
+    with pa.ipc.new_stream(buffer, schema()) as file:
+        file.write_table(pa.Table.from_pylist(made, schema=schema()))
+    return buffer.getvalue()
+
+
+def write_shards(
+    store: Store, chunks: int, chunk_size: int, classes: Sequence[str], tell: Callable[[str], None]
+) -> None:
+    """table/part-00000.parquet...: the same bytes whenever and wherever they are made."""
+    pa = arrow()
+    per_shard = max(1, SHARD // chunk_size)
+    meta = {b"naclip.classes": "\n".join(classes).encode()}
+    for shard, first in enumerate(range(0, chunks, per_shard)):
+        tell(f"table/part-{shard:05d}.parquet")
+        parts = [_rows_of(store, n) for n in range(first, min(first + per_shard, chunks))]
+        joined = pa.concat_tables(parts).combine_chunks().replace_schema_metadata(meta)
+        buffer = io.BytesIO()
+        pa.parquet.write_table(joined, buffer, compression="zstd")
+        store.write(f"table/part-{shard:05d}.parquet", buffer.getvalue())
+
+
+def _rows_of(store: Store, chunk: int) -> Any:
+    data = store.read(rows_name(chunk))
+    with arrow().ipc.open_stream(data or b"") as file:
+        return file.read_all()

@@ -1,0 +1,105 @@
+"""`naclip batch`: many images in, masks and a table out; killed and started again at will."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from naclip.cli import options
+
+if TYPE_CHECKING:
+    from naclip.bulk.run import Finished
+
+SOME_FAILED = 3
+SHOWN = 20  # failures; all are in failures.json
+
+
+@options.with_settings
+def batch(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="INPUT",
+            help="Folder, glob, .tar, list of paths (.txt .csv .parquet), or a URL of one",
+        ),
+    ],
+    output: Annotated[str, typer.Argument(help="A new folder or URL; or that of a run to go on")],
+    classes: Annotated[
+        list[str] | None,
+        typer.Option("-c", "--class", help="A class: cat, or sofa=couch,settee; repeat for more"),
+    ] = None,
+    vocabulary: Annotated[
+        str | None, typer.Option(help="A benchmark's (naclip vocabularies) or your own file")
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="Vocabulary and settings of a benchmark of the paper")
+    ] = None,
+    background: options.BackgroundOption = None,
+    templates: Annotated[
+        str, typer.Option(help="Prompts around a name: imagenet80, plain, or a file of lines")
+    ] = "imagenet80",
+    model: options.ModelOption = options.MODEL,
+    activation: options.ActivationOption = None,
+    device: options.DeviceOption = "auto",
+    precision: options.PrecisionOption = "auto",
+    masks: Annotated[bool, typer.Option(help="Mask PNGs that mirror the input")] = True,
+    overlays: Annotated[bool, typer.Option("--overlays", help="Images under their masks")] = False,
+    table: Annotated[
+        bool, typer.Option("--table", help="Parquet: path, classes, coverage, run lengths")
+    ] = False,
+    chunk: Annotated[
+        int, typer.Option(help="Images that go through the model together", min=1)
+    ] = 8,
+    readers: Annotated[int, typer.Option(help="Threads that read", min=1)] = 2,
+    writers: Annotated[int, typer.Option(help="Threads that write", min=1)] = 2,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Try images again that failed before")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Delete the output of an earlier run first")
+    ] = False,
+    *,
+    changes: dict[str, Any],
+) -> None:
+    """Segment many images; run the same command again to go on after any interruption."""
+    from naclip import vocabulary as words_
+    from naclip.bulk.progress import Bar
+    from naclip.bulk.run import Job, LocalEngine, run
+    from naclip.bulk.worker import ModelChoice, Outputs
+    from naclip.clip.sources import default_settings
+    from naclip.settings import find_preset
+
+    base = find_preset(preset) if preset else default_settings(model)
+    settings = base.updated(**changes)
+    given = words_.choose(classes or [], vocabulary or preset)
+    names = options.background_names(background)
+    job = Job(
+        source,
+        output,
+        words_.complete(given, names, settings.decoding.threshold),
+        settings,
+        words_.templates(templates),
+        ModelChoice(model, device, precision, activation),  # type: ignore[arg-type]
+        Outputs(masks, overlays, table),
+        chunk,
+        retry_failed,
+        overwrite,
+    )
+    with Bar() as progress:
+        finished = run(job, LocalEngine(readers, writers), progress)
+    _print(finished)
+    if finished.failed:
+        raise typer.Exit(SOME_FAILED)
+
+
+def _print(finished: Finished) -> None:
+    done = finished.images - len(finished.failed)
+    print(f"{done} of {finished.images} images are in {finished.output}")
+    for name, reason in list(finished.failed.items())[:SHOWN]:
+        print(f"failed: {name}: {reason}", file=sys.stderr)
+    if len(finished.failed) > SHOWN:
+        print(f"... and {len(finished.failed) - SHOWN} more", file=sys.stderr)
+    if finished.failed:
+        print("all are in failures.json; --retry-failed tries them again", file=sys.stderr)
