@@ -11,7 +11,7 @@ import hashlib
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from naclip.files import cache_folder
@@ -35,8 +35,8 @@ def get(keys: Iterable[str]) -> dict[str, bytes]:
             database.executemany(
                 "update cache set used = ? where key = ?", ((now, key) for key in found)
             )
-    except (sqlite3.Error, OSError):
-        pass  # not usable: everything is computed
+    except (sqlite3.Error, OSError) as error:
+        _clear_if_damaged(error)  # not usable: everything is computed
     return found
 
 
@@ -49,20 +49,29 @@ def put(values: Mapping[str, bytes]) -> None:
                 ((key, value, now) for key, value in values.items()),
             )
             database.execute(TRIM, (MAX_ROWS,))
-    except (sqlite3.Error, OSError):
-        pass  # not usable: computed again next time
+    except (sqlite3.Error, OSError) as error:
+        _clear_if_damaged(error)  # not usable: computed again next time
+
+
+def _path() -> Path:
+    return cache_folder() / "cache.sqlite"
 
 
 def _open() -> sqlite3.Connection:
-    path = cache_folder() / "cache.sqlite"
+    path = _path()
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         return _connect(path)
     except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError):
-            raise  # locked or not writable: somebody else's, leave it
-        path.unlink(missing_ok=True)  # not a database: damaged
+        _clear_if_damaged(error)
         return _connect(path)
+
+
+def _clear_if_damaged(error: Exception) -> None:
+    """A damaged database is removed; one that is locked or not writable is somebody else's."""
+    if type(error) is sqlite3.DatabaseError:  # its subclasses are for the others
+        with suppress(OSError):
+            _path().unlink(missing_ok=True)
 
 
 def _connect(path: Path) -> sqlite3.Connection:
