@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import random
+import socket
 import subprocess
 import sys
 import threading
@@ -100,7 +101,8 @@ class Answer(BaseHTTPRequestHandler):
             self.server.hang_ups -= 1
             self.wfile.write(content[begin : begin + 12_000_000])
             self.wfile.flush()
-            self.connection.close()
+            self.close_connection = True
+            self.connection.shutdown(socket.SHUT_RDWR)
             return
         self.wfile.write(content[begin:])
 
