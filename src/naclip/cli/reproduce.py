@@ -70,3 +70,40 @@ def table(
             written = reproduce.table(name, request, loader, bar)
     print(written[0].read_text("utf-8"))
     print("\n".join(f"wrote {path}" for path in written))
+
+
+@app.command()
+def figure(
+    name: Annotated[str, typer.Argument(help="attention, schematic, qualitative or sigma")],
+    image: Annotated[
+        Path | None, typer.Argument(help="For attention and schematic; a drawn scene if left out")
+    ] = None,
+    patch: Annotated[
+        list[str] | None, typer.Option(help="ROW,COLUMN of a patch, from 0; repeat for more")
+    ] = None,
+    data: GivenOption = None,
+    sample: Annotated[
+        list[str] | None, typer.Option(help="qualitative: an image's name in its data set; repeat")
+    ] = None,
+    model: options.ModelOption = options.MODEL,
+    limit: LimitOption = None,
+    out: OutOption = OUT,
+    workers: WorkersOption = 2,
+    resume: ResumeOption = False,
+    skip_errors: SkipOption = False,
+    device: options.DeviceOption = "auto",
+    precision: options.PrecisionOption = "auto",
+) -> None:
+    """Draw a figure as PNG and PDF, with its numbers as JSON."""
+    from naclip.evaluate.figures import draw
+    from naclip.evaluate.progress import Bar
+    from naclip.evaluate.run import Options
+    from naclip.pipeline import load
+
+    draw.check(name)
+    run = Options(workers, skip_errors, resume)
+    request = draw.Request(image, patch or [], sample or [], data or [], limit, out, run, model)
+    segmenter = load(model, device=device, precision=precision)  # type: ignore[arg-type]
+    with Bar() as bar:
+        written = draw.figure(name, request, segmenter, bar)
+    print("\n".join(f"wrote {path}" for path in written))

@@ -69,7 +69,7 @@ def predict(
             maps = segmenter.score(patches, texts[first.words], first.words, first.settings)
             for decoding in grouped(scoring, _refinement):
                 refinement = decoding[0].settings.refinement
-                decoded = replace(maps, refinement=refinement).decode()
+                decoded = replace(maps, refinement=refinement).decode(lean=True)
                 for job in decoding:
                     labels = decoded.thresholded(job.settings.decoding.threshold)
                     yield job, labels.cpu().numpy()
