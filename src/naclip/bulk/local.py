@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
-
 from naclip.bulk.chunks import Chunk, Outcome
 from naclip.bulk.worker import Read, Worker
 

@@ -83,7 +83,7 @@ def read(store: Store) -> dict[str, Any] | None:
 
 def check_same(store: Store, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """The run that is to go on is the one that began; its images are those of the beginning."""
-    then, asked = dict(_flat(before)), dict(_flat(now))
+    then, asked = dict(_flat(before)), dict(_flat(json.loads(json.dumps(now))))
     found = [
         f"{key}: {_short(then.get(key))} then, {_short(asked.get(key))} now"
         for key in sorted(then.keys() | asked.keys())

@@ -27,7 +27,7 @@ ROWS = ".naclip/rows"
 def arrow() -> Any:
     try:
         import pyarrow as pa
-        import pyarrow.parquet  # noqa: F401: is used as pa.parquet
+        import pyarrow.parquet
     except ImportError:
         raise MissingExtraError("--table needs pyarrow: pip install 'naclip[cloud]'") from None
     return pa
@@ -80,7 +80,7 @@ def rows(
         if at in results:
             labels = results[at].labels
             counts = np.bincount(labels.ravel(), minlength=len(classes))
-            there = np.flatnonzero(counts)
+            there = np.flatnonzero(counts).tolist()
             run_labels, lengths = runs(labels)
             row |= {"height": labels.shape[0], "width": labels.shape[1]}
             row |= {"classes": [classes[label] for label in there]}
