@@ -12,6 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from naclip.client import Client as Client
     from naclip.errors import NaclipError as NaclipError
     from naclip.pipeline import Segmenter as Segmenter
     from naclip.pipeline import load as load
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {  # public names, imported when first used: `import naclip` does not wait for torch
+    "Client": "naclip.client",
     "NaclipError": "naclip.errors",
     "Report": "naclip.results",
     "Segmentation": "naclip.results",

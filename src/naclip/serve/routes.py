@@ -14,6 +14,7 @@ from naclip import vocabulary
 from naclip.clip.names import text_features
 from naclip.images import Picture
 from naclip.pipeline import Encoded
+from naclip.results import palette
 from naclip.serve import answers, asked, body, openapi
 from naclip.serve.fields import AttentionFields, EmbedFields, SegmentFields
 from naclip.serve.problems import Problem
@@ -101,7 +102,10 @@ def _maps(
     text = segmenter.words(words, templates)
     maps = segmenter.score(encoded, text, words, settings)
     decoded = maps.decode()
+    count = len(words.classes) + (not words.has_background)
     header = {
+        # As with a background, which a threshold in the browser may bring at any time.
+        "colours": palette(count, background=True)[count - len(words.classes) :].tolist(),
         "classes": list(words.classes),
         "names": [list(names) for names in words.names],
         "has_background": words.has_background,
