@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import get_args
 
 import torch
 
@@ -32,8 +33,9 @@ def choose_device(asked: Device) -> torch.device:
 
 def choose_precision(asked: Precision, device: torch.device) -> str:
     """auto is fp32 everywhere: it never changes labels beyond float rounding."""
-    if asked not in ("auto", *DTYPES):
-        raise SettingsError(f"precision is {asked!r}: use auto, {', '.join(DTYPES)}")
+    known = get_args(Precision)
+    if asked not in known:
+        raise SettingsError(f"precision is {asked!r}: use {', '.join(known)}")
     if asked == "fp16" and device.type == "cpu":
         raise SettingsError("precision fp16 is slower than fp32 on a CPU: use bf16 or fp32")
     return "fp32" if asked == "auto" else asked

@@ -18,18 +18,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from naclip import images, scoring, vocabulary, windows
+from naclip import engines, images, scoring, vocabulary, windows
 from naclip.clip.model import ClipModel, open_model
 from naclip.clip.names import text_features
 from naclip.clip.sources import DEFAULT_MODEL
 from naclip.clip.vision import Trace
 from naclip.decode import Decoded
-from naclip.device import DTYPES, choose_device, choose_precision, memory_errors
+from naclip.device import choose_device, choose_precision, memory_errors
 from naclip.images import Picture
 from naclip.maps import ScoreMaps
 from naclip.methods import last_attention, read_patches
 from naclip.results import Report, Segmentation
-from naclip.settings import Device, Method, Precision, Settings, Windowing
+from naclip.settings import Device, Engine, Method, Precision, Settings, Windowing
 from naclip.stopwatch import Stopwatch
 from naclip.vocabulary import Vocabulary, Words
 
@@ -54,12 +54,19 @@ class Segmenter:
     """A loaded model: `segmenter(image, classes)` -> Segmentation."""
 
     def __init__(
-        self, model: ClipModel, device: Device = "auto", precision: Precision = "auto"
+        self,
+        model: ClipModel,
+        device: Device = "auto",
+        precision: Precision = "auto",
+        engine: Engine = "auto",
     ) -> None:
         self.model = model
         self.device = choose_device(device)
         self.precision = choose_precision(precision, self.device)
-        self.vision = model.vision.to(self.device, DTYPES[self.precision])
+        self.vision = model.vision
+        self.engine = engines.start(
+            engine, self.precision, self.device, self.vision, model.fingerprint
+        )
 
     def __call__(
         self,
@@ -126,7 +133,7 @@ class Segmenter:
             resized=(encoded.pixels.shape[1], encoded.pixels.shape[2]),
             precision=self.precision,
             device=str(self.device),
-            engine="torch",
+            engine=self.engine.name,
             seconds=watch.seconds,
             notes=picture.notes,
         )
@@ -165,7 +172,7 @@ class Segmenter:
         at_once = max(1, PIXELS_AT_ONCE // (stack.shape[-2] * stack.shape[-1]))
         for batch in stack.split(at_once):
             last = max(method.reads for method in methods)
-            trace = self.vision.trace(batch.to(DTYPES[self.precision]), last)
+            trace = self.engine.trace(batch.to(self.engine.dtype), last)
             for method, mine in zip(methods, patches, strict=True):
                 mine.append(read_patches(self.vision, trace, method))
             if any(method.scoring == "surgery" for method in methods):
@@ -181,7 +188,10 @@ class Segmenter:
     def _pixels(self, picture: Picture, windowing: Windowing) -> Tensor:
         shape = self.model.shape
         prepared = images.prepare(picture, windowing, shape.mean, shape.std, smallest=shape.patch)
-        return torch.from_numpy(prepared).to(self.device)
+        pixels = torch.from_numpy(prepared)
+        if self.device.type == "cuda":  # the copy need not wait for the GPU
+            return pixels.pin_memory().to(self.device, non_blocking=True)
+        return pixels.to(self.device)
 
     @torch.inference_mode()
     def attention(
@@ -196,7 +206,7 @@ class Segmenter:
     @torch.inference_mode()
     def trace_whole(self, picture: Picture, windowing: Windowing) -> Trace:
         """What enters the last block where the image goes through the tower as one window."""
-        return self.vision.trace(self._pixels(picture, windowing)[None].to(DTYPES[self.precision]))
+        return self.vision.trace(self._pixels(picture, windowing)[None].to(self.engine.dtype))
 
     @torch.inference_mode()
     def attention_of(self, trace: Trace, methods: Sequence[Method]) -> list[NDArray[np.float32]]:
@@ -251,7 +261,12 @@ def load(
     *,
     device: Device = "auto",
     precision: Precision = "auto",
+    engine: Engine = "auto",
     activation: str | None = None,
 ) -> Segmenter:
-    """A segmenter with the weights of a known model, a checkpoint's path, or a hub id."""
-    return Segmenter(open_model(model, activation), device, precision)
+    """A segmenter with the weights of a known model, a checkpoint's path, or a hub id.
+
+    engine     what runs the frozen blocks: naclip.engines
+    precision  auto is fp32, the paper's; bf16 and int8 are faster and change some labels
+    """
+    return Segmenter(open_model(model, activation), device, precision, engine)

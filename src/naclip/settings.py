@@ -17,7 +17,8 @@ Similarity = Literal["qk", "kk", "qq", "vv", "qq+kk", "gem", "none", "self"]
 Neighbours = Literal["off", "gaussian", "scaled"]
 BlockKind = Literal["reduced", "vanilla", "dual"]
 Scoring = Literal["cosine", "surgery"]
-Precision = Literal["auto", "fp32", "bf16", "fp16"]
+Precision = Literal["auto", "fp32", "bf16", "fp16", "int8"]
+Engine = Literal["auto", "torch", "compile", "openvino"]
 Device = Literal["auto", "cpu", "cuda", "mps"]
 
 

@@ -49,6 +49,7 @@ def evaluate(
     activation: options.ActivationOption = None,
     device: options.DeviceOption = "auto",
     precision: options.PrecisionOption = "auto",
+    engine: options.EngineOption = "auto",
     *,
     changes: dict[str, Any],
 ) -> None:
@@ -69,7 +70,13 @@ def evaluate(
     words = words_.load(vocabulary) if vocabulary else None
     prompts = words_.templates(templates)
     run_options = Options(workers, skip_errors, resume, save_masks, prompts)
-    segmenter = load(model, device=device, precision=precision, activation=activation)  # type: ignore[arg-type]
+    segmenter = load(
+        model,
+        device=device,  # type: ignore[arg-type]
+        precision=precision,  # type: ignore[arg-type]
+        engine=engine,  # type: ignore[arg-type]
+        activation=activation,
+    )
     with Bar() as progress:
         document = evaluation.evaluate(
             segmenter,

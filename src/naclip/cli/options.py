@@ -24,7 +24,11 @@ ActivationOption = Annotated[
 ]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda or mps")]
 PrecisionOption = Annotated[
-    str, typer.Option(help="auto (fp32), fp32, bf16 or fp16: of the vision tower")
+    str, typer.Option(help="auto (fp32), fp32, bf16, fp16 or int8: of the vision tower")
+]
+EngineOption = Annotated[
+    str,
+    typer.Option(help="What runs the frozen blocks: auto, torch, compile or openvino"),
 ]
 BackgroundOption = Annotated[
     str | None,

@@ -39,6 +39,7 @@ def segment(
     activation: options.ActivationOption = None,
     device: options.DeviceOption = "auto",
     precision: options.PrecisionOption = "auto",
+    engine: options.EngineOption = "auto",
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Mask PNG; a folder for many images")
     ] = None,
@@ -63,7 +64,13 @@ def segment(
     words = words_.complete(given, names, settings.decoding.threshold)
     targets = Targets.plan(images, {"mask": output, "overlay": overlay, "scores": scores})
     prompts = words_.templates(templates)
-    segmenter = load(model, device=device, precision=precision, activation=activation)  # type: ignore[arg-type]
+    segmenter = load(
+        model,
+        device=device,  # type: ignore[arg-type]
+        precision=precision,  # type: ignore[arg-type]
+        engine=engine,  # type: ignore[arg-type]
+        activation=activation,
+    )
 
     done: list[dict[str, Any]] = []
     failures: list[dict[str, str]] = []

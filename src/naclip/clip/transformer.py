@@ -19,6 +19,27 @@ class QKV(NamedTuple):
     v: Tensor
 
 
+def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """F.linear. On a CPU in fp32 by oneDNN, which torch itself uses in bf16 only.
+
+    The BLAS that torch uses instead reaches 40% of its speed on AMD's CPUs and the same on Intel's.
+    """
+    if (
+        x.device.type != "cpu"
+        or x.dtype != torch.float32
+        or torch.is_grad_enabled()  # the operator has no gradient
+        or torch.compiler.is_compiling()
+        or not torch.backends.mkldnn.is_available()
+    ):
+        return F.linear(x, weight, bias)
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+
+
+class Linear(nn.Linear):
+    def forward(self, x: Tensor) -> Tensor:
+        return linear(x, self.weight, self.bias)
+
+
 class LayerNorm(nn.LayerNorm):
     """LayerNorm computed in fp32 whatever the precision of the model."""
 
@@ -41,7 +62,7 @@ class Attention(nn.Module):
         self.heads = heads
         self.in_proj_weight = nn.Parameter(torch.empty(3 * width, width))
         self.in_proj_bias = nn.Parameter(torch.zeros(3 * width))
-        self.out_proj = nn.Linear(width, width)
+        self.out_proj = Linear(width, width)
         nn.init.normal_(self.in_proj_weight, std=width**-0.5)
 
     @property
@@ -52,7 +73,7 @@ class Attention(nn.Module):
     def qkv(self, x: Tensor) -> QKV:
         """Eq. (orig-sa-l1), split into heads."""
         B, T, _ = x.shape
-        stacked = F.linear(x, self.in_proj_weight, self.in_proj_bias)
+        stacked = linear(x, self.in_proj_weight, self.in_proj_bias)
         q, k, v = stacked.view(B, T, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         return QKV(q, k, v)
 
@@ -68,9 +89,9 @@ class Attention(nn.Module):
 class MLP(nn.Sequential):
     def __init__(self, width: int, hidden: int, activation: str) -> None:
         super().__init__()
-        self.c_fc = nn.Linear(width, hidden)
+        self.c_fc = Linear(width, hidden)
         self.gelu = ACTIVATIONS[activation]()
-        self.c_proj = nn.Linear(hidden, width)
+        self.c_proj = Linear(hidden, width)
 
 
 class Block(nn.Module):
