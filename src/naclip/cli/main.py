@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from naclip import __version__
-from naclip.cli import batch, datasets, demo, evaluate, lists, reproduce, segment, serve
+from naclip.cli import batch, compare, datasets, demo, evaluate, lists, reproduce, segment, serve
 from naclip.cli.options import Command
 from naclip.errors import NaclipError
 
@@ -25,6 +25,7 @@ app.command("batch", cls=Command)(batch.batch)
 app.command("demo")(demo.demo)
 app.command("evaluate")(evaluate.evaluate)
 app.add_typer(reproduce.app, name="reproduce")
+app.command("compare")(compare.compare)
 app.command("datasets")(datasets.datasets)
 app.command("serve")(serve.serve)
 app.command("methods")(lists.methods)

@@ -40,7 +40,7 @@ class Options:
     workers: int = 2  # threads that read images ahead
     skip_errors: bool = False
     resume: bool = False
-    masks: Path | None = None  # where to save predicted labels
+    masks: Path | None = None  # where to save the labels that the first job predicts
     prompts: tuple[str, ...] = field(default_factory=templates)
 
 
@@ -146,8 +146,8 @@ def _run_pass(
         for job, labels in predict(segmenter, picture, jobs, texts):
             matrix = confusion(truths[job.data.name], labels, len(job.words.classes))
             entries[job.key] = sparse(matrix)
-            if options.masks is not None:
-                _save_mask(options.masks, jobs, job, name, labels)
+            if options.masks is not None and job is jobs[0]:
+                _save_mask(options.masks, job, name, labels)
         record.add(Line(name, entries, seconds=time.perf_counter() - begin))
         progress.step(entries)
 
@@ -190,8 +190,7 @@ def _save_mask(
     """Before the image's line is kept: a resumed run has the masks of what it does not repeat."""
     from PIL import Image
 
-    target = folder if len(jobs) == 1 else folder / job.key
-    path = target / f"{name}.png"
+    path = folder / f"{name}.png"
     path.parent.mkdir(parents=True, exist_ok=True)
     small = len(job.words.classes) < 256
     image = Image.fromarray(labels.astype(np.uint8 if small else np.uint16))

@@ -64,3 +64,29 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
         )
     lines += [f"skipped: {image}: {why}" for image, why in document["skipped"].items()]
     return lines
+
+
+def show_comparison(made: Mapping[str, Any], console: Console, top: int) -> None:
+    table = Table(box=box.SIMPLE)
+    table.add_column("class", overflow="fold")
+    for column in ("IoU A", "IoU B", "B - A"):
+        table.add_column(column, justify="right")
+    known = [row for row in made["classes"] if row["difference"] is not None]
+    for row in sorted(known, key=lambda row: -row["difference"]):
+        table.add_row(row["class"], *map(percent, row["iou"]), f"{100 * row['difference']:+.2f}")
+    table.add_section()
+    table.add_row("mean", *map(percent, made["miou"]), f"{100 * made['difference']:+.2f}")
+    console.print(table)
+    low, high = (f"{100 * bound:+.2f}" for bound in made["interval"])
+    lines = [
+        f"{made['images']:,} images of {made['data']}",
+        f"95% interval of the difference (paired over images): {low} to {high}",
+        f"B is better in {made['share_of_draws_better']:.1%} of the draws",
+        *(f"differs: {name}: {a} -> {b}" for name, (a, b) in made["differs"].items()),
+        "images that changed most, mIoU of the image:",
+        *(f"  {i['image']}: {100 * i['difference']:+.2f}" for i in made["by_image"][:top]),
+    ]
+    if made["left_out"]:
+        lines.append(f"left out, in one of the two only: {len(made['left_out'])} images")
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)

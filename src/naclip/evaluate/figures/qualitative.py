@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from naclip.evaluate.compare import coloured
 from naclip.evaluate.datasets import DataSet, Sample
 from naclip.evaluate.figures import new_figure, save
 from naclip.evaluate.figures.attention import METHODS_SHOWN
@@ -45,8 +46,8 @@ def qualitative(
     figure = new_figure(SIDE * 5, SIDE * sum(r[1].shape[0] / r[1].shape[1] for r in rows) + 1)
     axes = figure.subplots(len(rows), 5, squeeze=False)
     for line, (_, image, truth, masks) in zip(axes, rows, strict=True):
-        panels = [image, _coloured(truth, colours)]
-        panels += [_coloured(masks[name], colours) for name in METHODS_SHOWN]
+        panels = [image, coloured(truth, colours)]
+        panels += [coloured(masks[name], colours) for name in METHODS_SHOWN]
         for axis, panel in zip(line, panels, strict=True):
             axis.imshow(panel)
             axis.set_xticks([])
@@ -71,13 +72,6 @@ def qualitative(
 
 def _method(name: str, data: DataSet) -> Any:
     return replace(METHODS[name], sigma=data.settings.method.sigma)
-
-
-def _coloured(labels: NDArray[Any], colours: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    picture = np.full((*labels.shape, 3), 255, np.uint8)
-    judged = labels != VOID
-    picture[judged] = colours[labels[judged]]
-    return picture
 
 
 def _add_legend(figure: Any, data: DataSet, colours: NDArray[np.uint8], rows: list[Any]) -> None:
