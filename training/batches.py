@@ -136,6 +136,7 @@ def _work(queue: multiprocessing.Queue[Any], recipe: Recipe, start: int, stop: i
         batch = drawn(recipe, step)
         while not _put(queue, batch):
             if os.getppid() != parent:  # a killed training must not leave its worker behind
+                queue.cancel_join_thread()
                 return
 
 

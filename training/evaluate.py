@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--test", action="store_true", help="the test seed: once, at the end")
     parser.add_argument("--classes", action="store_true", help="IoU of each class too")
     options = parser.parse_args()
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)
     segmenter = naclip.load(options.weights)
     first = TEST_SEED if options.test else VALIDATION_SEED
     pictures = scenes(first, options.count, options.scale)
