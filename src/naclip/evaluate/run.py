@@ -184,9 +184,7 @@ def _ahead(
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _save_mask(
-    folder: Path, jobs: Sequence[Job], job: Job, name: str, labels: NDArray[Any]
-) -> None:
+def _save_mask(folder: Path, job: Job, name: str, labels: NDArray[Any]) -> None:
     """Before the image's line is kept: a resumed run has the masks of what it does not repeat."""
     from PIL import Image
 
