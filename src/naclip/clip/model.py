@@ -37,8 +37,12 @@ class ClipModel:
         self.fingerprint = fingerprint  # of the weights: what caches are keyed by
         self._tensors = tensors
 
-    @functools.cached_property
+    @property
     def vision(self) -> VisionTower:
+        """A tower of its own at each call: its user moves it and changes its precision in place.
+
+        Towers share the checkpoint's memory where they keep its precision.
+        """
         mine = {
             name.removeprefix("visual."): tensor
             for name, tensor in self._tensors.items()
