@@ -56,13 +56,13 @@ class Record:
         self.path = path
         self.lines: dict[str, Line] = {}
         header = json.dumps({"naclip": "record", "of": fingerprint(description)}).encode() + b"\n"
-        if path.is_file() and path.stat().st_size:
+        kept = 0
+        if path.is_file():
             kept = self._read(header, resume)
-            self._file = self._opened("r+b")
-            self._file.truncate(kept)
-            self._file.seek(kept)
-        else:
-            self._file = self._opened("wb")
+        self._file = self._opened("r+b" if kept else "wb")
+        self._file.truncate(kept)
+        self._file.seek(kept)
+        if not kept:
             self._write(header)
 
     def _opened(self, mode: str) -> BinaryIO:
@@ -74,7 +74,9 @@ class Record:
 
     def _read(self, header: bytes, resume: bool) -> int:
         """Take over the lines of an earlier run; how many bytes of them are sound."""
-        first, *rest = self.path.read_bytes().splitlines(keepends=True)
+        first, *rest = self.path.read_bytes().splitlines(keepends=True) or [b""]
+        if not rest:
+            return 0  # died before its first image: nothing is lost by beginning anew
         if not resume:
             raise UsageError(
                 f"{self.path} keeps {len(rest)} images of an interrupted run: add --resume to go "
