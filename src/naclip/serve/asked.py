@@ -61,7 +61,6 @@ def words(fields: Any, threshold: float, limits: Limits) -> Vocabulary:
         detail = no_such("vocabulary", fields.vocabulary, BENCHMARKS, "/v1/vocabularies")
         raise unprocessable(detail, "vocabulary")
     background = fields.background
-    _check_names([*(fields.classes or ()), *(background if isinstance(background, list) else ())])
     if len(fields.classes or ()) > limits.max_classes:
         detail = f"{len(fields.classes):,} classes: the limit is {limits.max_classes:,}"
         raise unprocessable(detail, "classes")
@@ -82,14 +81,6 @@ def words(fields: Any, threshold: float, limits: Limits) -> Vocabulary:
         detail = f"a name of {len(long)} characters: the limit is {limits.max_name}"
         raise unprocessable(detail, "classes")
     return complete
-
-
-def _check_names(texts: Sequence[str]) -> None:
-    for text in texts:
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise unprocessable("a name holds half of a surrogate pair", "classes") from None
 
 
 def picture(data: bytes, limits: Limits) -> Picture:

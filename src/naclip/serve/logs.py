@@ -23,7 +23,7 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False)
+        return json.dumps(line)  # ASCII: some of Unicode ends lines, which a path may hold
 
 
 def event(name: str, level: int = logging.INFO, **fields: Any) -> None:

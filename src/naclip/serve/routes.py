@@ -47,7 +47,11 @@ async def segment(request: Request) -> Response:
         picture, image_id = await service.picture(files, chosen.image_id)
         work = plan(service, picture, image_id, words, settings, fields, form)
         content, media_type = await service.result(request, work)
-        request.scope["naclip.fields"] = {"cached": work.cached, "names": len(words.prompts)}
+        request.scope["naclip.fields"] = {
+            "cached": work.cached,
+            "names": len(words.prompts),
+            "accepted": service.accepted,
+        }
         cached = "hit" if work.cached else "miss"
         return Response(content, media_type=media_type, headers={"X-Naclip-Cache": cached})
 
