@@ -121,13 +121,13 @@ async function takeImage(blob, name, example = "", patch = {}) {
   await Promise.all([segment(), attention()]);
 }
 
-async function takeExample(name, words) {
+async function takeExample(name, words, patch = {}) {
   const found = examples.examples.find((row) => row.example === name);
   if (!found) return;
   const blob = await attempt(async () => (await request(found.image)).blob());
   if (!blob) return;
   if (words) change({ words: found.classes, hidden: [], heat: "" });
-  await takeImage(blob, `${name}.png`, name, words ? {} : { row: state.row, column: state.column });
+  await takeImage(blob, `${name}.png`, name, patch);
 }
 
 function showControls() {
@@ -255,7 +255,7 @@ async function start() {
   Object.assign(state, { method: defaults.method, refine: defaults.refine, sigma: defaults.sigma,
     background: model === "tiny" ? "none" : "voc21" });
   change(given);
-  if (state.example) await takeExample(state.example, !given.words);
+  if (state.example) await takeExample(state.example, !given.words, { row: state.row, column: state.column });
   else if (model === "tiny" && !location.hash.includes("w=")) await takeExample(examples.examples[0].example, true);
   document.body.dataset.ready = "yes";
 }

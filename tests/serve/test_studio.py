@@ -1,0 +1,348 @@
+"""The studio in Debian's chromium: what a person does, seen on the page and in its files."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import time
+from base64 import b64decode
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webdriver import WebDriver
+
+from naclip.pipeline import Segmenter
+from naclip.serve.lists import _scene
+from naclip.synthetic import draw
+
+from .servers import Server
+from .test_routes import decoded
+
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run "
+    "--disable-background-networking --disable-component-update --disable-sync"
+)
+PICTURES = Path(__file__).parents[2] / "docs" / "images"
+PATIENCE = 60
+
+
+class Page:
+    """The studio, and waiting for it to be at rest."""
+
+    def __init__(self, driver: WebDriver, url: str, downloads: Path) -> None:
+        self.driver = driver
+        self.url = url
+        self.downloads = downloads
+
+    def open(self, fragment: str = "") -> None:
+        self.driver.get("about:blank")  # a change of the fragment alone would not load the page
+        self.driver.get(f"{self.url}/{fragment}")
+        self.rest()
+
+    def rest(self) -> None:
+        script = (
+            "return document.body.dataset.ready === 'yes' && document.body.dataset.busy === '0'"
+        )
+        self.until(lambda: self.js(script))
+
+    def until(self, met: Callable[[], Any]) -> Any:
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            if found := met():
+                return found
+            time.sleep(0.05)
+        raise AssertionError(f"not met in {PATIENCE} s: {self.error()}")
+
+    def js(self, script: str) -> Any:
+        return self.driver.execute_script(script)
+
+    def find(self, css: str) -> Any:
+        return self.driver.find_element(By.CSS_SELECTOR, css)
+
+    def all(self, css: str) -> list[Any]:
+        return self.driver.find_elements(By.CSS_SELECTOR, css)
+
+    def click(self, css: str) -> None:
+        self.js(f"document.querySelector({json.dumps(css)}).click()")
+        self.rest()
+
+    def type_word(self, *keys: str) -> None:
+        self.find("#word").send_keys(*keys)
+        self.rest()
+
+    def titles(self) -> list[str]:
+        return [row.get_attribute("data-title") for row in self.all("#chips li")]
+
+    def shares(self) -> list[str]:
+        return [row.text for row in self.all("#chips .share")]
+
+    def slide(self, control: str, value: float) -> None:
+        self.js(
+            f"const e = document.getElementById('{control}'); e.value = {value};"
+            "e.dispatchEvent(new Event('input', {bubbles: true}))"
+        )
+        self.rest()
+
+    def pixels(self, css: str = "#over") -> np.ndarray:
+        values = self.js(
+            f"const c = document.querySelector('{css}');"
+            "return [c.width, c.height, c.toDataURL().split(',')[1]]"
+        )
+        return np.asarray(Image.open(io.BytesIO(b64decode(values[2]))).convert("RGBA"))
+
+    def error(self) -> str:
+        return str(
+            self.js(
+                "const e = document.getElementById('error'); return e.hidden ? '' : e.textContent"
+            )
+        )
+
+    def export(self, kind: str) -> Path:
+        before = set(self.downloads.iterdir())
+        self.click(f"[data-export={kind}]")
+
+        def arrived() -> set[Path]:
+            fresh = set(self.downloads.iterdir()) - before
+            return {path for path in fresh if path.suffix in (".png", ".json")}
+
+        return next(iter(self.until(arrived)))
+
+    def size(self, width: int, height: int, dark: bool) -> None:
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+
+    def hosts_asked(self) -> set[str]:
+        lines = [
+            json.loads(row["message"])["message"] for row in self.driver.get_log("performance")
+        ]
+        urls = [
+            row["params"]["request"]["url"]
+            for row in lines
+            if row["method"] == "Network.requestWillBeSent"
+        ]
+        return {url.split("/")[2] for url in urls if url.startswith(("http", "ws", "ftp"))}
+
+
+@pytest.fixture(scope="module")
+def driver(
+    browser_files: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[WebDriver]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(browser_files[0])
+    for flag in [*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    started = webdriver.Chrome(options=options, service=Service(str(browser_files[1])))
+    yield started
+    started.quit()
+
+
+@pytest.fixture
+def page(driver: WebDriver, server: Server, tmp_path: Path) -> Iterator[Page]:
+    """Afterwards: no console error, and no request but to the service."""
+    downloads = tmp_path / "downloads"
+    downloads.mkdir()
+    behaviour = {"behavior": "allow", "downloadPath": str(downloads)}
+    driver.execute_cdp_cmd("Browser.setDownloadBehavior", behaviour)
+    driver.get_log("performance")
+    driver.get_log("browser")
+    page = Page(driver, server.url, downloads)
+    page.size(1360, 900, dark=False)
+    yield page
+    severe = [row for row in driver.get_log("browser") if row["level"] == "SEVERE"]
+    # Chromium logs every answer of the 400s too; those the page shows or mends.
+    assert [
+        row for row in severe if "the server responded with a status of 4" not in row["message"]
+    ] == []
+    assert page.hosts_asked() == {f"127.0.0.1:{server.port}"}
+
+
+def test_example_words_and_mask(page: Page, server: Server, tiny: Segmenter) -> None:
+    page.open()
+    page.click("[data-example=shore]")
+    titles = page.titles()
+    assert {"water", "sand", "fish"} <= set(titles)
+    before = page.pixels()
+    assert (before[..., 3] > 0).all()
+    page.type_word("turt", Keys.ARROW_DOWN, Keys.ENTER)  # a suggestion, with its synonym
+    assert page.titles() == [*titles, "turtle"]
+    assert "turtle=tortoise" in page.js("return decodeURIComponent(location.hash)")
+    page.type_word("sky", Keys.ENTER)
+    page.click("#chips li[data-title=water] .remove")
+    assert page.titles() == [*[t for t in titles if t != "water"], "turtle", "sky"]
+    assert not np.array_equal(page.pixels(), before)
+    words = page.js("return [...new URLSearchParams(location.hash.slice(1)).getAll('w')]")
+    expected = tiny(_scene("shore"), words)
+    found = dict(zip(page.titles(), page.shares(), strict=True))
+    for name, share in expected.coverage.items():
+        assert float(found[name].rstrip("%")) == pytest.approx(100 * share, abs=0.6), name
+    # Hiding a class clears its pixels and nothing else.
+    label = expected.classes.index("sand")
+    page.click("#chips li[data-title=sand] .eye")
+    assert (page.pixels()[..., 3][expected.labels == label] == 0).all()
+    assert (page.pixels()[..., 3][expected.labels != label] > 0).all()
+
+
+def test_cursor_threshold_and_refinement(page: Page, server: Server, tiny: Segmenter) -> None:
+    page.open("#e=snow&w=snow&w=fish&w=chessboard&w=strawberry&w=umbrella&r=0")
+    words = ["snow", "fish", "chessboard", "strawberry", "umbrella"]
+    expected = tiny(_scene("snow"), words, refine=False)
+    over = page.find("#over")
+    over.send_keys(Keys.ARROW_RIGHT)
+    page.js("document.getElementById('over').focus()")
+    over.send_keys(Keys.ARROW_LEFT)
+    text = page.until(lambda: page.find("#reading").text)
+    x, y = (int(part) for part in text.split(" at ")[1].split(", "))
+    name = expected.classes[expected.labels[y, x]]
+    assert text.startswith(f"{name} {100 * expected.scores[y, x]:.0f}%"[:-3])
+    asked = server.metric("naclip_requests_total")
+    page.slide("threshold", 0.6)
+    thresholded = tiny(_scene("snow"), words, refine=False, threshold=0.6)
+    clear = page.pixels()[..., 3] == 0
+    assert (clear != (thresholded.labels == 0)).mean() < 1e-3  # rounding to 16 bit
+    assert 0 < clear.mean() < 1
+    assert server.metric("naclip_requests_total") == asked + 1  # the reading of the metric itself
+    page.slide("threshold", 0)
+    plain = page.pixels()
+    page.click("#refine")
+    assert not np.array_equal(page.pixels(), plain)
+
+
+def test_heat_attention_and_comparison(page: Page, tiny: Segmenter) -> None:
+    page.open("#e=meadow&w=sky&w=grass&w=fish&w=house&r=0")
+    page.click("#tab-heat")
+    assert len(page.all("#heats button")) == 4
+    first = page.pixels()
+    page.click("#heats button:nth-child(3)")
+    assert not np.array_equal(page.pixels(), first)
+    page.click("#tab-attention")
+    page.until(lambda: not page.find("#marker").get_attribute("hidden"))
+    panels = [page.pixels(f"#attention figure:nth-child({n}) canvas") for n in (1, 2, 3)]
+    assert not np.array_equal(panels[0], panels[2])
+    page.js(
+        "const o = document.getElementById('over'), b = o.getBoundingClientRect();"
+        "o.dispatchEvent(new MouseEvent('click', {bubbles: true, clientX: b.left + b.width * 0.3,"
+        " clientY: b.top + b.height * 0.65}))"
+    )
+    page.rest()
+    assert "y=7" in page.js("return location.hash")
+    assert "x=4" in page.js("return location.hash")
+    clicked = [page.pixels(f"#attention figure:nth-child({n}) canvas") for n in (1, 2, 3)]
+    assert all(not np.array_equal(a, b) for a, b in zip(panels, clicked, strict=True))
+    page.slide("sigma", 6)
+    wider = [page.pixels(f"#attention figure:nth-child({n}) canvas") for n in (1, 2, 3)]
+    same = [np.array_equal(a, b) for a, b in zip(clicked, wider, strict=True)]
+    assert same == [True, True, False]  # sigma is NACLIP's alone
+    page.click("#tab-compare")
+    assert page.find("#side-a").text == "clip"
+    page.slide("wipe", 1)
+    all_left = page.pixels()
+    page.slide("wipe", 0)
+    assert not np.array_equal(page.pixels(), all_left)
+    page.click("#tab-mask")
+    page.js(
+        "const m = document.getElementById('method'); m.value = 'clip';"
+        "m.dispatchEvent(new Event('change'))"
+    )
+    page.rest()
+    np.testing.assert_array_equal(page.pixels(), all_left)
+
+
+def test_exports_hold_what_the_library_gives(page: Page, tiny: Segmenter) -> None:
+    words = ["sky", "grass=lawn", "fish", "house"]
+    page.open("#e=meadow&w=sky&w=grass%3Dlawn&w=fish&w=house&r=0&t=0.3")
+    expected = tiny(_scene("meadow"), words, refine=False, threshold=0.3)
+    mask = np.asarray(Image.open(page.export("mask")))
+    np.testing.assert_array_equal(mask, expected.labels)
+    overlay = Image.open(page.export("overlay"))
+    assert overlay.size == (512, 384)
+    document = json.loads(page.export("json").read_text())
+    assert [row["name"] for row in document["classes"]] == list(expected.classes)
+    coco = json.loads(page.export("coco").read_text())
+    names = {row["id"]: row["name"] for row in coco["categories"]}
+    assert coco["annotations"]
+    for row in coco["annotations"]:
+        found = decoded(row["segmentation"]["counts"], row["segmentation"]["size"])
+        np.testing.assert_array_equal(found, expected.mask(names[row["category_id"]]))
+    shell = page.find("#code").text
+    assert "-c grass=lawn" in shell
+    assert "--no-refine" in shell
+    assert "--threshold 0.3" in shell
+    page.click("[name=code][value=python]")
+    program = page.find("#code").text
+    namespace: dict[str, Any] = {}
+    program = program.replace('"meadow.png"', "IMAGE").replace('result.save("mask.png")', "")
+    exec(program, {"IMAGE": _scene("meadow")}, namespace)  # it is meant to be run
+    np.testing.assert_array_equal(namespace["result"].labels, expected.labels)
+
+
+def test_the_url_brings_the_view_back(page: Page) -> None:
+    page.open("#e=snow&w=snow&w=fish&w=umbrella%3Dparasol&r=0&v=compare&a=gem&p=0.3&t=0.2&o=0.8")
+    before, shares = page.pixels(), page.shares()
+    fragment = page.js("return location.hash")
+    page.open(fragment)
+    np.testing.assert_array_equal(page.pixels(), before)
+    assert page.shares() == shares
+    assert page.js("return location.hash") == fragment
+
+
+def test_own_images_and_broken_ones(page: Page, tmp_path: Path, tiny: Segmenter) -> None:
+    page.open()
+    broken = tmp_path / "broken.png"
+    broken.write_bytes(b"\x89PNG\r\n\x1a\nnothing")
+    page.find("#file").send_keys(str(broken))
+    assert "broken.png: not an image" in page.until(page.error)
+    own = tmp_path / "own.png"
+    Image.fromarray(draw(11, (96, 128), scale=2).image).save(own)
+    page.find("#file").send_keys(str(own))
+    page.until(lambda: page.js("return document.body.dataset.image") == "own.png")
+    page.rest()
+    assert page.error() == ""
+    assert page.pixels().shape[:2] == (192, 256)
+    page.click("#clear")
+    assert "two things" in page.find("#note").text
+    page.type_word("sky", Keys.ENTER)
+    page.type_word("sky=clouds, sky", Keys.ENTER)
+    assert "given twice" in page.error()
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "dark", "fragment"),
+    [
+        ("studio-desktop", (1360, 900), False, "#e=shore"),
+        ("studio-attention-dark", (1360, 1000), True, "#e=meadow&v=attention&y=4&x=9&s=1.2"),
+        ("studio-phone", (390, 844), True, "#e=lawn"),
+        ("studio-compare", (1360, 900), False, "#e=snow&v=compare"),
+    ],
+)
+def test_screenshots_of_the_docs(
+    page: Page, name: str, size: tuple[int, int], dark: bool, fragment: str, tmp_path: Path
+) -> None:
+    """Nothing is wider than the screen; NACLIP_SCREENSHOTS=1 renews the pictures of the docs."""
+    page.size(*size, dark)
+    page.open(fragment)
+    time.sleep(0.3)
+    folder = PICTURES if os.environ.get("NACLIP_SCREENSHOTS") else tmp_path
+    assert page.driver.save_screenshot(str(folder / f"{name}.png"))
+    assert page.js("return document.documentElement.scrollWidth") <= size[0]
+    small = page.js(
+        "return [...document.querySelectorAll('button, select, input')]"
+        ".filter(e => e.offsetParent && e.getBoundingClientRect().height < 17).map(e => e.id)"
+    )
+    assert small == []
+    unnamed = page.js(
+        "return [...document.querySelectorAll('button')].filter(e => e.offsetParent &&"
+        " !e.textContent.trim() && !e.getAttribute('aria-label')).length"
+    )
+    assert unnamed == 0
