@@ -12,6 +12,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from naclip.bulk.cluster import RayEngine as RayEngine
+    from naclip.bulk.rows import BatchSegmenter as BatchSegmenter
+    from naclip.bulk.run import batch as batch
     from naclip.client import Client as Client
     from naclip.errors import NaclipError as NaclipError
     from naclip.pipeline import Segmenter as Segmenter
@@ -25,12 +28,15 @@ __version__ = "0.1.0"
 
 _HOMES = {  # public names, imported when first used: `import naclip` does not wait for torch
     "Client": "naclip.client",
+    "BatchSegmenter": "naclip.bulk.rows",
     "NaclipError": "naclip.errors",
+    "RayEngine": "naclip.bulk.cluster",
     "Report": "naclip.results",
     "Segmentation": "naclip.results",
     "Segmenter": "naclip.pipeline",
     "Settings": "naclip.settings",
     "Vocabulary": "naclip.vocabulary",
+    "batch": "naclip.bulk.run",
     "load": "naclip.pipeline",
 }
 __all__ = ["__version__", *_HOMES]

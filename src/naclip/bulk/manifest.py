@@ -12,7 +12,7 @@ from typing import Any
 from naclip import __version__
 from naclip.bulk.inputs import Inputs, Item
 from naclip.bulk.stores import Store
-from naclip.bulk.worker import Outputs
+from naclip.bulk.worker import ModelChoice, Outputs
 from naclip.errors import DataError, UsageError
 from naclip.pipeline import Segmenter
 from naclip.settings import Settings
@@ -27,6 +27,7 @@ SHOWN = 4  # differences, before "and so many more"
 
 def describe(
     segmenter: Segmenter,
+    model: ModelChoice,
     words: Vocabulary,
     templates: Sequence[str],
     settings: Settings,
@@ -40,8 +41,8 @@ def describe(
             "name": segmenter.model.name,
             "weights": segmenter.model.fingerprint,
             "activation": segmenter.model.shape.activation,
-            "precision": segmenter.precision,
-            "device": str(segmenter.device),
+            "precision": model.precision,
+            "device": model.device,
         },
         "classes": list(words.classes),
         "names": [list(names) for names in words.names],

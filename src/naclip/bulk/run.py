@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from naclip import vocabulary
 from naclip.bulk import inputs, local, manifest, table
@@ -27,7 +27,16 @@ from naclip.vocabulary import Vocabulary, Words
 FAILURES = "failures.json"
 OURS = ("masks", "overlays", "table", ".naclip")  # folders of an output
 
-Engine: TypeAlias = Callable[[Task, Segmenter, Iterable[Chunk]], Iterator[Outcome]]
+
+class Engine(Protocol):
+    """Chunks -> outcomes, in any order."""
+
+    @property
+    def device(self) -> Device | None: ...  # of models that are not in this process
+
+    def __call__(
+        self, task: Task, segmenter: Segmenter, chunks: Iterable[Chunk]
+    ) -> Iterator[Outcome]: ...
 
 
 class Progress(Protocol):
@@ -72,6 +81,7 @@ class Finished:
 class LocalEngine:
     readers: int = 2
     writers: int = 2
+    device: Device | None = None
 
     def __call__(
         self, task: Task, segmenter: Segmenter, chunks: Iterable[Chunk]
@@ -80,9 +90,9 @@ class LocalEngine:
 
 
 def run(job: Job, engine: Engine, progress: Progress) -> Finished:
-    segmenter = job.model.open()
+    segmenter, model = job.model.settled(engine.device)
     description = manifest.describe(
-        segmenter, job.words, job.templates, job.settings, job.outputs, job.chunk
+        segmenter, model, job.words, job.templates, job.settings, job.outputs, job.chunk
     )
     store = open_store(job.output)
     source = job.source if is_url(job.source) else str(Path(job.source).absolute())
@@ -93,7 +103,16 @@ def run(job: Job, engine: Engine, progress: Progress) -> Finished:
             _forget(store)
         known = _items(store, source, description, progress)
         text = segmenter.words(job.words, job.templates).cpu().numpy()
-        task = Task(job.words, text, job.settings, job.outputs, known.root, store)
+        task = Task(
+            job.words,
+            text,
+            job.settings,
+            job.outputs,
+            known.root,
+            store,
+            model,
+            segmenter.model.fingerprint,
+        )
         record = Record(store, chunk_count(len(known.items), job.chunk), job.chunk)
         with closing(record):
             return _finish(job, task, segmenter, engine, known, record, progress)

@@ -20,13 +20,14 @@ from naclip import images
 from naclip.bulk import inputs, table
 from naclip.bulk.chunks import Chunk, Outcome
 from naclip.bulk.inputs import Item
+from naclip.bulk.many import Many
 from naclip.bulk.stores import Store
-from naclip.device import memory_errors
-from naclip.errors import CheckpointError, DataError, FailureError, ImageError
+from naclip.device import choose_precision
+from naclip.errors import CheckpointError, DataError, ImageError, SettingsError
 from naclip.images import Picture
-from naclip.pipeline import Encoded, Segmenter, load
+from naclip.pipeline import Segmenter, load
 from naclip.results import Segmentation
-from naclip.settings import Device, Precision, Settings, Windowing
+from naclip.settings import Device, Precision, Settings
 from naclip.vocabulary import Vocabulary
 
 OVERLAY_QUALITY = 92
@@ -58,6 +59,25 @@ class ModelChoice:
             )
         return segmenter
 
+    def settled(self, elsewhere: Device | None) -> tuple[Segmenter, ModelChoice]:
+        """The model for this process, and how workers open it: with nothing left to chance.
+
+        elsewhere   what workers run on where that is not this process, which only encodes words
+        """
+        if elsewhere is None:
+            segmenter = self.open()
+            device, precision = segmenter.device, segmenter.precision
+        else:
+            if self.device not in ("auto", elsewhere):
+                raise SettingsError(
+                    f"device {self.device} is asked for, but the engine's models are on "
+                    f"{elsewhere}: give actors a GPU, or leave the device out"
+                )
+            segmenter = replace(self, device="cpu", precision="auto").open()
+            device = torch.device(elsewhere)
+            precision = choose_precision(self.precision, device)
+        return segmenter, replace(self, device=device.type, precision=precision)  # type: ignore[arg-type]
+
 
 @dataclass(frozen=True)
 class Task:
@@ -69,6 +89,8 @@ class Task:
     outputs: Outputs
     root: str  # of the input
     store: Store
+    model: ModelChoice
+    weights: str  # their sha256
 
 
 @dataclass(frozen=True)
@@ -88,8 +110,8 @@ class Segmented:
 class Worker:
     def __init__(self, task: Task, segmenter: Segmenter) -> None:
         self.task = task
-        self.segmenter = segmenter
-        self.text = torch.from_numpy(task.text.copy()).to(segmenter.device)
+        text = torch.from_numpy(task.text.copy())
+        self.many = Many(segmenter, task.words, text, task.settings)
 
     def __call__(self, chunk: Chunk) -> Outcome:
         return self.write(self.segment(self.read(chunk)))
@@ -109,48 +131,9 @@ class Worker:
             )
         return Read(chunk, pictures, failed)
 
-    @torch.inference_mode()
     def segment(self, read: Read) -> Segmented:
-        failed = dict(read.failed)
-        results: dict[int, Segmentation] = {}
-        windowing = self.task.settings.windowing
-        for group in same_windows(read.pictures, windowing):
-            encoded = self._encode({at: read.pictures[at] for at in group}, failed)
-            for at, patches in encoded.items():
-                try:
-                    results[at] = self._name_pixels(read.pictures[at], patches)
-                except FailureError as error:
-                    failed[at] = str(error)
-        return Segmented(read.chunk, results, failed)
-
-    def _encode(
-        self, pictures: Mapping[int, Picture], failed: dict[int, str]
-    ) -> dict[int, Encoded]:
-        """All at once; one by one where that fails, to find the image that it is due to."""
-        try:
-            return self._encode_together(pictures)
-        except FailureError as error:
-            if len(pictures) == 1:
-                failed |= dict.fromkeys(pictures, str(error))
-                return {}
-        encoded: dict[int, Encoded] = {}
-        for at, picture in pictures.items():
-            encoded |= self._encode({at: picture}, failed)
-        return encoded
-
-    def _encode_together(self, pictures: Mapping[int, Picture]) -> dict[int, Encoded]:
-        settings = self.task.settings
-        with memory_errors(next(iter(pictures.values())).name):
-            encoded = self.segmenter.encode_many(
-                list(pictures.values()), settings.windowing, [settings.method]
-            )
-        return {at: one[0] for at, one in zip(pictures, encoded, strict=True)}
-
-    def _name_pixels(self, picture: Picture, encoded: Encoded) -> Segmentation:
-        with memory_errors(picture.name):
-            return self.segmenter.name_pixels(
-                picture, encoded, self.task.words, self.task.settings, text=self.text
-            )
+        results, failed = self.many.segment(read.pictures)
+        return Segmented(read.chunk, results, {**read.failed, **failed})
 
     def write(self, done: Segmented) -> Outcome:
         task = self.task
@@ -173,17 +156,6 @@ def load_picture(item: Item) -> Picture:
         return replace(images.load(data), name=item.name)
     except ImageError as error:
         raise ImageError(str(error).replace("image bytes", item.name, 1)) from None
-
-
-def same_windows(pictures: Mapping[int, Picture], windowing: Windowing) -> list[list[int]]:
-    """Positions of pictures whose windows have one size: those may be encoded together."""
-    groups: dict[tuple[int, int], list[int]] = {}
-    for at, picture in pictures.items():
-        height, width = images.resized_size(*picture.size, windowing)
-        if not windowing.whole:
-            height, width = min(height, windowing.window), min(width, windowing.window)
-        groups.setdefault((height, width), []).append(at)
-    return list(groups.values())
 
 
 def wanted(

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from naclip.cli import options
+from naclip.errors import SettingsError, no_such
 
 if TYPE_CHECKING:
+    from naclip.bulk.cluster import RayEngine
     from naclip.bulk.run import Finished
 
 SOME_FAILED = 3
+RAY = "Ray"
 SHOWN = 20  # failures; all are in failures.json
 
 
@@ -54,6 +57,18 @@ def batch(
     ] = 8,
     readers: Annotated[int, typer.Option(help="Threads that read", min=1)] = 2,
     writers: Annotated[int, typer.Option(help="Threads that write", min=1)] = 2,
+    engine: Annotated[str, typer.Option(help="local, or ray: many machines")] = "local",
+    address: Annotated[
+        str | None,
+        typer.Option(help="Ray's cluster: auto, or ray://host:10001", rich_help_panel=RAY),
+    ] = None,
+    actors: Annotated[
+        str, typer.Option(help="Smallest and largest number of models", rich_help_panel=RAY)
+    ] = "1,1000",
+    actor_cpus: Annotated[float, typer.Option(help="Of each", rich_help_panel=RAY)] = 1,
+    actor_gpus: Annotated[
+        float, typer.Option(help="Of each; 0.5: two on one GPU", rich_help_panel=RAY)
+    ] = 0,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Try images again that failed before")
     ] = False,
@@ -66,7 +81,7 @@ def batch(
     """Segment many images; run the same command again to go on after any interruption."""
     from naclip import vocabulary as words_
     from naclip.bulk.progress import Bar
-    from naclip.bulk.run import Job, LocalEngine, run
+    from naclip.bulk.run import Engine, Job, LocalEngine, run
     from naclip.bulk.worker import ModelChoice, Outputs
     from naclip.clip.sources import default_settings
     from naclip.settings import find_preset
@@ -87,11 +102,26 @@ def batch(
         retry_failed,
         overwrite,
     )
+    chosen: Engine = LocalEngine(readers, writers)
+    if engine != "local":
+        chosen = ray_engine(engine, address, actors, actor_cpus, actor_gpus)
     with Bar() as progress:
-        finished = run(job, LocalEngine(readers, writers), progress)
+        finished = run(job, chosen, progress)
     _print(finished)
     if finished.failed:
         raise typer.Exit(SOME_FAILED)
+
+
+def ray_engine(name: str, address: str | None, actors: str, cpus: float, gpus: float) -> RayEngine:
+    from naclip.bulk.cluster import RayEngine
+
+    if name != "ray":
+        raise SettingsError(no_such("engine", name, ("local", "ray"), "docs/cluster.md"))
+    try:
+        low, high = (int(number) for number in actors.split(","))
+    except ValueError:
+        raise SettingsError(f"--actors is {actors!r}: expected two numbers like 1,8") from None
+    return RayEngine(address, (low, high), cpus, gpus)
 
 
 def _print(finished: Finished) -> None:

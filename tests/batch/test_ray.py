@@ -1,0 +1,172 @@
+"""A real Ray cluster of several nodes on this machine; nodes and actors die under the work."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+from PIL import Image
+
+import naclip
+from naclip.bulk.cluster import RayEngine, connected
+from naclip.errors import FailureError, OutputError, SettingsError
+
+from .jobs import batch, command, contents, draw, environment
+
+ray = pytest.importorskip("ray")
+CHUNK: dict[str, Any] = {"chunk": 2, "table": True}
+IMAGES = 120
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return draw(tmp_path_factory.mktemp("in"), IMAGES)
+
+
+@pytest.fixture(scope="module")
+def clean(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("clean")
+    batch(source, output, **CHUNK)
+    return output
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A head that does no work, and two nodes for one actor each."""
+    from ray.cluster_utils import Cluster
+
+    started = Cluster(
+        initialize_head=True,
+        head_node_args={"num_cpus": 0, "object_store_memory": 100_000_000},
+    )
+    for _ in range(2):
+        started.add_node(num_cpus=1, object_store_memory=100_000_000)
+    ray.init(address=started.address, log_to_driver=False)
+    yield started
+    ray.shutdown()
+    started.shutdown()
+
+
+def actors() -> list[int]:
+    """The processes of our actors, by what Ray calls them."""
+    ours = psutil.Process().children(recursive=True)
+    return [process.pid for process in ours if "MapWorker" in " ".join(process.cmdline())]
+
+
+class Progress:
+    """Does something when so many images are done."""
+
+    def __init__(self, at: int, action: Any) -> None:
+        self.at, self.action, self.done = at, action, 0
+
+    def begin(self, images: int, known: int) -> None:
+        pass
+
+    def step(self, images: int, failed: int) -> None:
+        self.done += images
+        if self.at <= self.done and self.action:
+            action, self.action = self.action, None
+            action()
+
+    def note(self, text: str) -> None:
+        pass
+
+
+def test_an_actor_and_a_node_lost_in_the_middle(
+    cluster: Any, source: Path, clean: Path, tmp_path: Path
+) -> None:
+    lost: list[str] = []
+    spare = cluster.add_node(num_cpus=1, object_store_memory=100_000_000)
+
+    def kill() -> None:
+        victims = actors()
+        os.kill(random.Random(1).choice(victims), signal.SIGKILL)
+        lost.append("actor")
+        cluster.remove_node(spare, allow_graceful=False)
+        lost.append("node")
+
+    progress = Progress(20, kill)
+    engine = RayEngine(actors=(3, 3))
+    finished = batch(source, tmp_path, **CHUNK, engine=engine, progress=progress)
+    assert lost == ["actor", "node"]
+    assert (finished.images, dict(finished.failed)) == (IMAGES, {})
+    assert progress.done == IMAGES, "repeated tasks double nothing"
+    assert contents(tmp_path) == contents(clean)
+
+
+def test_a_killed_driver_goes_on_locally_or_with_ray(
+    cluster: Any, source: Path, clean: Path, tmp_path: Path
+) -> None:
+    ours = [*command(source, tmp_path, "--chunk", "2", "--table"), "--engine", "ray"]
+    ours += ["--address", cluster.address, "--actors", "2,2"]
+    process = subprocess.Popen(ours, env=environment(), stderr=subprocess.DEVNULL)
+    record = tmp_path / ".naclip/record.jsonl"
+    while not (record.exists() and record.read_bytes()):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    finished = batch(source, tmp_path, **CHUNK)
+    assert 0 < finished.before < IMAGES
+    assert contents(tmp_path) == contents(clean)
+
+
+def test_errors_of_actors_come_back_as_they_are(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Masks cannot be written where a file has the folder's name."""
+    source, output = draw(tmp_path / "in", 4), tmp_path / "out"
+    (output / "masks").parent.mkdir()
+    begin = naclip.bulk.run.manifest.write  # type: ignore[attr-defined]
+
+    def blocked(store: Any, run: Any) -> None:
+        begin(store, run)
+        (output / "masks").write_text("not a folder")
+
+    monkeypatch.setattr("naclip.bulk.run.manifest.write", blocked)
+    with pytest.raises(OutputError, match=r"masks/even: cannot be made .* 0 of 4 images are done"):
+        batch(source, output, engine=RayEngine(actors=(1, 1)))
+
+
+def test_a_step_of_ones_own_pipeline(cluster: Any, source: Path, clean: Path) -> None:
+    files = sorted(source.rglob("*.jpg"))[:6]
+    rows = [{"image": path.read_bytes(), "at": at} for at, path in enumerate(files)]
+    rows.append({"image": b"no image", "at": 6})
+    data = ray.data.from_items(rows).map_batches(
+        naclip.BatchSegmenter,
+        fn_constructor_kwargs={
+            "classes": ["car", "house=building", "tree"],
+            "model": "tiny",
+            "refine": False,
+        },
+        batch_size=2,
+        concurrency=1,
+    )
+    found = sorted(data.take_all(), key=lambda row: row["at"])
+    for row, path in zip(found, files, strict=False):
+        mask = clean / "masks" / path.relative_to(source).with_suffix(".png")
+        np.testing.assert_array_equal(row["mask"], np.asarray(Image.open(mask)))
+        assert sum(row["coverage"]) == pytest.approx(1)
+        assert row["error"] == ""
+    assert "not an image" in found[6]["error"]
+    assert found[6]["mask"].shape == (0, 0)
+
+
+def test_impossible_pools_and_clusters_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with pytest.raises(SettingsError, match="actors is 3,2"):
+        RayEngine(actors=(3, 2))
+    with (
+        pytest.raises(FailureError, match="no Ray cluster at 127.0.0.1:1 "),
+        connected("127.0.0.1:1"),
+    ):
+        pass
