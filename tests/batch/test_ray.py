@@ -166,7 +166,7 @@ def test_impossible_pools_and_clusters_are_one_line(monkeypatch: pytest.MonkeyPa
     with pytest.raises(SettingsError, match="actors is 3,2"):
         RayEngine(actors=(3, 2))
     with (
-        pytest.raises(FailureError, match="no Ray cluster at 127.0.0.1:1 "),
+        pytest.raises(FailureError, match=r"no Ray cluster at 127\.0\.0\.1:1 "),
         connected("127.0.0.1:1"),
     ):
         pass

@@ -107,7 +107,8 @@ def connected(address: str | None) -> Iterator[Any]:
         yield ray
     except ray.exceptions.RayError as error:
         raise FailureError(
-            f"Ray gave up ({reason_of(error)}): what is done is kept, and the same command goes on from here"
+            f"Ray gave up ({reason_of(error)}): what is done is kept, and the same command goes on "
+            "from here"
         ) from None
     finally:
         if own:
