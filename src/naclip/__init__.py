@@ -12,7 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from naclip.bulk.cluster import RayEngine as RayEngine
+    from naclip.bulk.cluster import RayCluster as RayCluster
     from naclip.bulk.rows import BatchSegmenter as BatchSegmenter
     from naclip.bulk.run import batch as batch
     from naclip.client import Client as Client
@@ -30,7 +30,7 @@ _HOMES = {  # public names, imported when first used: `import naclip` does not w
     "Client": "naclip.client",
     "BatchSegmenter": "naclip.bulk.rows",
     "NaclipError": "naclip.errors",
-    "RayEngine": "naclip.bulk.cluster",
+    "RayCluster": "naclip.bulk.cluster",
     "Report": "naclip.results",
     "Segmentation": "naclip.results",
     "Segmenter": "naclip.pipeline",

@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 import naclip
-from naclip.bulk.cluster import RayEngine, connected
+from naclip.bulk.cluster import RayCluster, connected
 from naclip.errors import FailureError, OutputError, SettingsError
 
 from .jobs import batch, command, contents, draw, environment
@@ -95,8 +95,8 @@ def test_an_actor_and_a_node_lost_in_the_middle(
         lost.append("node")
 
     progress = Progress(20, kill)
-    engine = RayEngine(actors=(3, 3))
-    finished = batch(source, tmp_path, **CHUNK, engine=engine, progress=progress)
+    machines = RayCluster(actors=(3, 3))
+    finished = batch(source, tmp_path, **CHUNK, machines=machines, progress=progress)
     assert lost == ["actor", "node"]
     assert (finished.images, dict(finished.failed)) == (IMAGES, {})
     assert progress.done == IMAGES, "repeated tasks double nothing"
@@ -134,7 +134,7 @@ def test_errors_of_actors_come_back_as_they_are(
 
     monkeypatch.setattr("naclip.bulk.run.manifest.write", blocked)
     with pytest.raises(OutputError, match=r"masks/even: cannot be made .* 0 of 4 images are done"):
-        batch(source, output, engine=RayEngine(actors=(1, 1)))
+        batch(source, output, machines=RayCluster(actors=(1, 1)))
 
 
 def test_a_step_of_ones_own_pipeline(cluster: Any, source: Path, clean: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_step_of_ones_own_pipeline(cluster: Any, source: Path, clean: Path) ->
 def test_impossible_pools_and_clusters_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     with pytest.raises(SettingsError, match="actors is 3,2"):
-        RayEngine(actors=(3, 2))
+        RayCluster(actors=(3, 2))
     with (
         pytest.raises(FailureError, match=r"no Ray cluster at 127\.0\.0\.1:1 "),
         connected("127.0.0.1:1"),

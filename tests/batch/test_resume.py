@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from naclip.bulk.run import LocalEngine
+from naclip.bulk.run import LocalMachine
 from naclip.errors import DataError, UsageError
 
 from .jobs import batch, command, contents, draw, environment, run
@@ -67,7 +67,7 @@ def test_a_finished_run_is_not_repeated(source: Path, clean: Path) -> None:
 
 
 def test_the_number_of_threads_does_not_matter(source: Path, clean: Path, tmp_path: Path) -> None:
-    batch(source, tmp_path, **OPTIONS, engine=LocalEngine(readers=1, writers=4))
+    batch(source, tmp_path, **OPTIONS, machines=LocalMachine(readers=1, writers=4))
     assert contents(tmp_path) == contents(clean)
 
 

@@ -6,9 +6,9 @@
     worker   a chunk -> masks, overlays, rows: what threads and Ray's actors alike do
     record   which chunks are done, durably; what failed, and why
 
-    run      the job: words once, the record, an engine, the table at the end
-    local    engine: threads that read, a model, threads that write
-    cluster  engine: actors on Ray Data
+    run      the job: words once, the record, machines, the table at the end
+    local    one machine: threads that read, a model, threads that write
+    cluster  many machines: actors on Ray Data
     rows     the same as a step of somebody's own pipeline
 
 What is written depends on the items and the settings alone, never on the order in which chunks

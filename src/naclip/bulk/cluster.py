@@ -31,7 +31,7 @@ CHUNKS_AT_ONCE = 4  # of one call of an actor: what is lost with it
 
 
 @dataclass(frozen=True)
-class RayEngine:
+class RayCluster:
     """A pool of actors that grows from the first number to the second while there is work.
 
     address   of a running cluster; None: the one that RAY_ADDRESS names, or a new one right here
@@ -51,7 +51,7 @@ class RayEngine:
             raise SettingsError(f"cpus {self.cpus} and gpus {self.gpus}: use numbers from 0 on")
 
     @property
-    def device(self) -> Device | None:
+    def device(self) -> Device:
         return "cuda" if self.gpus else "cpu"
 
     def __call__(

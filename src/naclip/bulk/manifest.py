@@ -34,7 +34,8 @@ def describe(
     outputs: Outputs,
     chunk: int,
 ) -> dict[str, Any]:
-    libraries = [*LIBRARIES, *(["pyarrow"] if outputs.table else [])]
+    more = {"pyarrow": outputs.table, "openvino": model.engine == "openvino"}
+    libraries = [*LIBRARIES, *(name for name, is_used in more.items() if is_used)]
     return {
         "versions": {"naclip": __version__} | {name: version(name) for name in libraries},
         "model": {
@@ -43,6 +44,7 @@ def describe(
             "activation": segmenter.model.shape.activation,
             "precision": model.precision,
             "device": model.device,
+            "engine": model.engine,
         },
         "classes": list(words.classes),
         "names": [list(names) for names in words.names],

@@ -15,7 +15,7 @@ from naclip.clip.sources import DEFAULT_MODEL
 from naclip.errors import ImageError, UsageError
 from naclip.images import Picture
 from naclip.pipeline import load
-from naclip.settings import Device, Precision, Settings
+from naclip.settings import Device, Engine, Precision, Settings
 from naclip.vocabulary import Words
 
 NOTHING = np.zeros((0, 0), np.uint8)
@@ -46,10 +46,13 @@ class BatchSegmenter:
         model: str | Path = DEFAULT_MODEL,
         device: Device = "auto",
         precision: Precision = "auto",
+        engine: Engine = "auto",
         activation: str | None = None,
         **options: Any,
     ) -> None:
-        segmenter = load(model, device=device, precision=precision, activation=activation)
+        segmenter = load(
+            model, device=device, precision=precision, engine=engine, activation=activation
+        )
         chosen = (settings or segmenter.model.defaults).updated(**options)
         words = vocabulary.complete(classes, background, chosen.decoding.threshold)
         self.column = column

@@ -1,4 +1,4 @@
-"""The job: words once, a record, an engine, the table at the end."""
+"""The job: words once, a record, machines, the table at the end."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from naclip.bulk.worker import ModelChoice, Outputs, Task, Worker, names_of
 from naclip.clip.sources import DEFAULT_MODEL
 from naclip.errors import OutputError, SettingsError, UsageError
 from naclip.pipeline import Segmenter
-from naclip.settings import Device, Precision, Settings
+from naclip.settings import Device, Engine, Precision, Settings
 from naclip.vocabulary import Vocabulary, Words
 
 FAILURES = "failures.json"
 OURS = ("masks", "overlays", "table", ".naclip")  # folders of an output
 
 
-class Engine(Protocol):
+class Machines(Protocol):
     """Chunks -> outcomes, in any order."""
 
     @property
@@ -78,7 +78,7 @@ class Finished:
 
 
 @dataclass(frozen=True)
-class LocalEngine:
+class LocalMachine:
     readers: int = 2
     writers: int = 2
     device: Device | None = None
@@ -89,8 +89,8 @@ class LocalEngine:
         return local.outcomes(Worker(task, segmenter), chunks, self.readers, self.writers)
 
 
-def run(job: Job, engine: Engine, progress: Progress) -> Finished:
-    segmenter, model = job.model.settled(engine.device)
+def run(job: Job, machines: Machines, progress: Progress) -> Finished:
+    segmenter, model = job.model.settled(machines.device)
     description = manifest.describe(
         segmenter, model, job.words, job.templates, job.settings, job.outputs, job.chunk
     )
@@ -115,7 +115,7 @@ def run(job: Job, engine: Engine, progress: Progress) -> Finished:
         )
         record = Record(store, chunk_count(len(known.items), job.chunk), job.chunk)
         with closing(record):
-            return _finish(job, task, segmenter, engine, known, record, progress)
+            return _finish(job, task, segmenter, machines, known, record, progress)
 
 
 def _items(store: Store, source: str, description: Mapping[str, Any], progress: Progress) -> Inputs:
@@ -169,7 +169,7 @@ def _finish(
     job: Job,
     task: Task,
     segmenter: Segmenter,
-    engine: Engine,
+    machines: Machines,
     known: Inputs,
     record: Record,
     progress: Progress,
@@ -181,7 +181,7 @@ def _finish(
     chunks = (chunk_of(known.items, job.chunk, number) for number in todo)
     try:
         if todo:
-            for outcome in engine(task, segmenter, chunks):
+            for outcome in machines(task, segmenter, chunks):
                 record.add(outcome)
                 progress.step(outcome.count, record.failure_count)
         failed = {known.items[index].name: reason for index, reason in record.failures()}
@@ -221,6 +221,7 @@ def batch(
     model: str | Path = DEFAULT_MODEL,
     device: Device = "auto",
     precision: Precision = "auto",
+    engine: Engine = "auto",
     activation: str | None = None,
     masks: bool = True,
     overlays: bool = False,
@@ -228,13 +229,14 @@ def batch(
     chunk: int = 8,
     retry_failed: bool = False,
     overwrite: bool = False,
-    engine: Engine | None = None,
+    machines: Machines | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Finished:
     """Segment all images of a folder, glob, list, tar or URL into a folder or URL; resumable.
 
-    engine      LocalEngine(readers, writers) by default, or naclip.RayEngine(...)
+    engine      what runs the frozen blocks: naclip.engines
+    machines    LocalMachine(readers, writers) by default, or naclip.RayCluster(...)
     options     any field of Settings: method, sigma, window, refine, threshold, ...
     """
     from naclip.clip.sources import default_settings
@@ -246,10 +248,10 @@ def batch(
         vocabulary.complete(classes, background, chosen.decoding.threshold),
         chosen,
         vocabulary.templates() if templates is None else vocabulary.checked_templates(templates),
-        ModelChoice(str(model), device, precision, activation),
+        ModelChoice(str(model), device, precision, activation, engine),
         Outputs(masks, overlays, table),
         chunk,
         retry_failed,
         overwrite,
     )
-    return run(job, engine or LocalEngine(), progress or Silent())
+    return run(job, machines or LocalMachine(), progress or Silent())

@@ -10,13 +10,14 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from naclip import images
+from naclip import engines, images
 from naclip.bulk import inputs, table
 from naclip.bulk.chunks import Chunk, Outcome
 from naclip.bulk.inputs import Item
@@ -27,7 +28,7 @@ from naclip.errors import CheckpointError, DataError, ImageError, SettingsError
 from naclip.images import Picture
 from naclip.pipeline import Segmenter, load
 from naclip.results import Segmentation
-from naclip.settings import Device, Precision, Settings
+from naclip.settings import Device, Engine, Precision, Settings
 from naclip.vocabulary import Vocabulary
 
 OVERLAY_QUALITY = 92
@@ -46,11 +47,16 @@ class ModelChoice:
     device: Device = "auto"
     precision: Precision = "auto"
     activation: str | None = None
+    engine: Engine = "auto"
 
     def open(self, fingerprint: str = "") -> Segmenter:
         """The model, with the very weights that the job began with."""
         segmenter = load(
-            self.name, device=self.device, precision=self.precision, activation=self.activation
+            self.name,
+            device=self.device,
+            precision=self.precision,
+            engine=self.engine,
+            activation=self.activation,
         )
         if fingerprint and segmenter.model.fingerprint != fingerprint:
             raise CheckpointError(
@@ -67,16 +73,19 @@ class ModelChoice:
         if elsewhere is None:
             segmenter = self.open()
             device, precision = segmenter.device, segmenter.precision
+            engine = segmenter.engine.name
         else:
             if self.device not in ("auto", elsewhere):
                 raise SettingsError(
-                    f"device {self.device} is asked for, but the engine's models are on "
+                    f"device {self.device} is asked for, but the machines' models are on "
                     f"{elsewhere}: give actors a GPU, or leave the device out"
                 )
-            segmenter = replace(self, device="cpu", precision="auto").open()
+            segmenter = replace(self, device="cpu", precision="auto", engine="torch").open()
             device = torch.device(elsewhere)
             precision = choose_precision(self.precision, device)
-        return segmenter, replace(self, device=device.type, precision=precision)  # type: ignore[arg-type]
+            engine = engines.choose(self.engine, precision, device, segmenter.vision)
+        chosen: dict[str, Any] = {"device": device.type, "precision": precision, "engine": engine}
+        return segmenter, replace(self, **chosen)
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from naclip.cli import options
-from naclip.errors import SettingsError, no_such
+from naclip.errors import SettingsError
 
 if TYPE_CHECKING:
-    from naclip.bulk.cluster import RayEngine
+    from naclip.bulk.cluster import RayCluster
     from naclip.bulk.run import Finished
 
 SOME_FAILED = 3
@@ -57,7 +57,13 @@ def batch(
     ] = 8,
     readers: Annotated[int, typer.Option(help="Threads that read", min=1)] = 2,
     writers: Annotated[int, typer.Option(help="Threads that write", min=1)] = 2,
-    engine: Annotated[str, typer.Option(help="local, or ray: many machines")] = "local",
+    engine: Annotated[
+        str,
+        typer.Option(
+            help="What runs the frozen blocks: auto, torch, compile or openvino; ray, or "
+            "ray+openvino: many machines"
+        ),
+    ] = "auto",
     address: Annotated[
         str | None,
         typer.Option(help="Ray's cluster: auto, or ray://host:10001", rich_help_panel=RAY),
@@ -81,11 +87,12 @@ def batch(
     """Segment many images; run the same command again to go on after any interruption."""
     from naclip import vocabulary as words_
     from naclip.bulk.progress import Bar
-    from naclip.bulk.run import Engine, Job, LocalEngine, run
+    from naclip.bulk.run import Job, LocalMachine, Machines, run
     from naclip.bulk.worker import ModelChoice, Outputs
     from naclip.clip.sources import default_settings
     from naclip.settings import find_preset
 
+    on_ray, blocks = split_engine(engine)
     base = find_preset(preset) if preset else default_settings(model)
     settings = base.updated(**changes)
     given = words_.choose(classes or [], vocabulary or preset)
@@ -96,32 +103,38 @@ def batch(
         words_.complete(given, names, settings.decoding.threshold),
         settings,
         words_.templates(templates),
-        ModelChoice(model, device, precision, activation),  # type: ignore[arg-type]
+        ModelChoice(model, device, precision, activation, blocks),  # type: ignore[arg-type]
         Outputs(masks, overlays, table),
         chunk,
         retry_failed,
         overwrite,
     )
-    chosen: Engine = LocalEngine(readers, writers)
-    if engine != "local":
-        chosen = ray_engine(engine, address, actors, actor_cpus, actor_gpus)
+    machines: Machines = LocalMachine(readers, writers)
+    if on_ray:
+        machines = ray_cluster(address, actors, actor_cpus, actor_gpus)
     with Bar() as progress:
-        finished = run(job, chosen, progress)
+        finished = run(job, machines, progress)
     _print(finished)
     if finished.failed:
         raise typer.Exit(SOME_FAILED)
 
 
-def ray_engine(name: str, address: str | None, actors: str, cpus: float, gpus: float) -> RayEngine:
-    from naclip.bulk.cluster import RayEngine
+def split_engine(text: str) -> tuple[bool, str]:
+    """`ray+openvino` -> (True, "openvino"): where models are, and what runs their blocks."""
+    machines, plus, blocks = text.rpartition("+")
+    if text == "ray" or (plus and machines == "ray"):
+        return True, blocks if plus else "auto"
+    return False, text
 
-    if name != "ray":
-        raise SettingsError(no_such("engine", name, ("local", "ray"), "docs/cluster.md"))
+
+def ray_cluster(address: str | None, actors: str, cpus: float, gpus: float) -> RayCluster:
+    from naclip.bulk.cluster import RayCluster
+
     try:
         low, high = (int(number) for number in actors.split(","))
     except ValueError:
         raise SettingsError(f"--actors is {actors!r}: expected two numbers like 1,8") from None
-    return RayEngine(address, (low, high), cpus, gpus)
+    return RayCluster(address, (low, high), cpus, gpus)
 
 
 def _print(finished: Finished) -> None:
