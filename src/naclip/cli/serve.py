@@ -32,6 +32,9 @@ def serve(
         list[str] | None,
         typer.Option(help="A name that clients may use for this host; * for any; repeat for more"),
     ] = None,
+    warm: Annotated[
+        bool, typer.Option("--warm", help="Encode the benchmarks' words ahead, while idle")
+    ] = False,
     max_bytes: Annotated[int, _option("max_bytes")] = Limits.max_bytes,
     max_pixels: Annotated[int, _option("max_pixels")] = Limits.max_pixels,
     max_classes: Annotated[int, _option("max_classes")] = Limits.max_classes,
@@ -79,4 +82,5 @@ def serve(
     hosts = tuple(allow_host or ()) + (LOOPBACK if local else ())
     segmenter = load(model, device=device, precision=precision, activation=activation)  # type: ignore[arg-type]
     known = () if "*" in hosts or not (local or allow_host) else hosts
-    run(create_app(segmenter, limits, token=token, hosts=known), Address(host, port))
+    app = create_app(segmenter, limits, token=token, hosts=known, warm=warm)
+    run(app, Address(host, port))

@@ -31,9 +31,16 @@ def create_app(
     *,
     token: str = "",
     hosts: tuple[str, ...] = (),
+    warm: bool = False,
 ) -> FastAPI:
-    """The service around a loaded model. hosts: names that requests may ask for; none: any."""
+    """The service around a loaded model.
+
+    hosts   names that requests may use for this host; none: any
+    warm    encode the words of the benchmarks while there is nothing else to do
+    """
     service = Service(segmenter, limits or Limits())
+    if warm:
+        service.warm_words()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

@@ -8,10 +8,15 @@ import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, TypeVar
 
+import torch
 from fastapi import Request
 
+from naclip import vocabulary
+from naclip.clip.model import ClipModel
+from naclip.clip.names import text_features
 from naclip.images import Picture
 from naclip.pipeline import Encoded, Segmenter
 from naclip.serve import asked
@@ -35,6 +40,13 @@ class Service:
         self.pool = ThreadPoolExecutor(DECODERS, thread_name_prefix="naclip-images")
         self.accepted = 0
         self.draining = False
+
+    def warm_words(self) -> None:
+        """The benchmarks' names, when idle: a name never asked before costs 80 prompts."""
+        templates = vocabulary.templates()
+        names = {n: None for v in vocabulary.BENCHMARKS for n in vocabulary.load(v).prompts}
+        model = self.segmenter.model
+        self.worker.when_idle(partial(_encode, model, name, templates) for name in names)
 
     def close(self) -> None:
         self.worker.stop()
@@ -133,6 +145,11 @@ class Service:
             kind="time-limit",
             headers={"Retry-After": "10"},
         )
+
+
+@torch.inference_mode()
+def _encode(model: ClipModel, name: str, templates: tuple[str, ...]) -> None:
+    text_features(model, [name], templates)
 
 
 async def _disconnected(request: Request) -> None:

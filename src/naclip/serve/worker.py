@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -65,6 +65,7 @@ class Worker:
         self._urgent: deque[Work] = deque()
         self._patient: deque[Work] = deque()
         self._changed = threading.Condition()
+        self._chores: deque[Callable[[], None]] = deque()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="naclip-model", daemon=True)
         self._thread.start()
@@ -74,26 +75,34 @@ class Worker:
             (self._urgent if work.urgent else self._patient).append(work)
             self._changed.notify()
 
+    def when_idle(self, chores: Iterable[Callable[[], None]]) -> None:
+        """Done one by one, each only when no request is waiting; short ones: they are not cut."""
+        with self._changed:
+            self._chores.extend(chores)
+            self._changed.notify()
+
     def stop(self) -> None:
-        """Finish what is queued, then end the thread."""
+        """Finish what is queued, chores aside, then end the thread."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
         self._thread.join()
 
     def _run(self) -> None:
-        while group := self._next():
+        while (group := self._next()) is not None:
             # From here on a future cannot be cancelled under the thread's hands.
             self._do([w for w in group if w.future.set_running_or_notify_cancel()])
+            if not group:
+                self._chores.popleft()()
 
-    def _next(self) -> list[Work]:
-        """The oldest work and what else waits for the same reading; empty: the end."""
+    def _next(self) -> list[Work] | None:
+        """The oldest work and what waits for the same reading; empty: a chore; None: the end."""
         with self._changed:
-            while not (self._urgent or self._patient or self._stopping):
+            while not (self._urgent or self._patient or self._stopping or self._chores):
                 self._changed.wait()
             queue = self._urgent or self._patient
             if not queue:
-                return []
+                return None if self._stopping else []
             group = [queue.popleft()]
             reading = group[0].reading
             for work in list(queue) if reading is not None else ():
