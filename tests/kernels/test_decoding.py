@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from naclip import refine, windows
-from naclip.kernels import compiled, refined
+from naclip.images import resized_size
+from naclip.kernels import compiled, fused, refined
 from naclip.kernels.pamr import affinity_rows, refine_planes, room
 from naclip.maps import ScoreMaps
 from naclip.settings import Refinement, Windowing
@@ -135,6 +136,18 @@ def test_memory_of_refinement_is_bounded_in_large_images(monkeypatch: pytest.Mon
     small, large = (peak_of(problem(20, size, refine=True)) for size in ((400, 300), (1600, 300)))
     kept = 1 + 4 + 4  # label, score, log_classes
     assert large - small < 1200 * 300 * kept * 1.3
+
+
+def test_multiply_adds_a_pixel_do_not_grow_with_the_image() -> None:
+    """What upsampling costs a pixel and name, counted: time is linear in pixels and in names."""
+    for height, width in [(375, 500), (1500, 2000), (3000, 4000), (500, 4000)]:
+        size = (height, width)
+        plan = windows.plan(size, resized_size(*size, Windowing()), Windowing(), 16)
+        a_y, a_x = (axis.matrix().astype(np.float32) for axis in (plan.y, plan.x))
+        assert fused.sparse(a_y, 1).counts.max() <= 8
+        sixteen = fused.sparse(a_x, 16).counts
+        assert sixteen.max() <= 14
+        assert sixteen.mean() <= 6
 
 
 def test_lean_keeps_what_a_segmentation_needs() -> None:

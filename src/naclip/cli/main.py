@@ -9,7 +9,18 @@ from typing import Annotated
 import typer
 
 from naclip import __version__
-from naclip.cli import batch, compare, datasets, demo, evaluate, lists, reproduce, segment, serve
+from naclip.cli import (
+    batch,
+    bench,
+    compare,
+    datasets,
+    demo,
+    evaluate,
+    lists,
+    reproduce,
+    segment,
+    serve,
+)
 from naclip.cli.options import Command
 from naclip.errors import NaclipError
 
@@ -28,6 +39,7 @@ app.add_typer(reproduce.app, name="reproduce")
 app.command("compare")(compare.compare)
 app.command("datasets")(datasets.datasets)
 app.command("serve")(serve.serve)
+app.command("bench")(bench.bench)
 app.command("methods")(lists.methods)
 app.command("models")(lists.models)
 app.command("vocabularies")(lists.vocabularies)

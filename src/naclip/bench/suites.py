@@ -1,0 +1,122 @@
+"""The comparisons of `naclip bench`. In each, the first case is what the others are compared to."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass, replace
+
+from naclip.bench.cases import Case
+
+PHOTO = (375, 500)
+
+
+@dataclass(frozen=True)
+class Suite:
+    key: str
+    title: str
+    cases: dict[str, Case]
+    along: str = ""  # field of a case, or `megapixels`, along which it is drawn
+
+
+def suites(quick: bool) -> list[Suite]:
+    """quick: a small model and small problems, in about a minute."""
+    shape = "small" if quick else "ViT-B/16"
+    base = Case("ours", shape=shape)
+    return [
+        Suite("floor", "Products of the transformer's shape, ten of them", _floor(base)),
+        Suite("raw", "500x375, 21 names, not refined", _image(base)),
+        Suite("refined", "500x375, 21 names, refined", _image(replace(base, refine=True))),
+        Suite("refined150", "500x375, 150 names, refined", _many_names(base)),
+        Suite("text", "80 prompts of one name", _both(replace(base, part="text"))),
+        Suite("names", "After the transformer, 500x375, by names", _names(base, quick), "names"),
+        Suite("pixels", "After the transformer, 150 names", _pixels(base, quick), "megapixels"),
+        Suite("flight", "Images in one batch", _flight(base, quick), "images"),
+        *([] if quick else [Suite("large", "Large images, 150 names, refined", _large(base))]),
+    ]
+
+
+def fast_engines() -> list[tuple[str, str]]:
+    """(engine, precision) of all that can run here."""
+    found = [("torch", "fp32"), ("torch", "bf16")]
+    if importlib.util.find_spec("openvino"):
+        found += [("openvino", "fp32"), ("openvino", "bf16")]
+        if importlib.util.find_spec("nncf"):
+            found.append(("openvino", "int8"))
+    return found
+
+
+def _floor(base: Case) -> dict[str, Case]:
+    gemm = replace(base, part="gemm")
+    return {
+        "torch's own fp32": replace(gemm, path="plain"),
+        "oneDNN fp32": gemm,
+        "bf16": replace(gemm, precision="bf16"),
+    }
+
+
+def _both(case: Case) -> dict[str, Case]:
+    return {"plain": replace(case, path="plain"), "ours": case}
+
+
+def _image(base: Case) -> dict[str, Case]:
+    cases = {"plain": replace(base, path="plain")}
+    if base.refine:
+        cases["plain, tuned allocator"] = replace(base, path="plain", tuned=True)
+    for engine, precision in fast_engines():
+        cases[f"{engine} {precision}"] = replace(base, engine=engine, precision=precision)
+        tower = replace(base, engine=engine, precision=precision, part="tower")
+        if not base.refine:
+            cases[f"{engine} {precision}: transformer alone"] = tower
+    return cases
+
+
+def _many_names(base: Case) -> dict[str, Case]:
+    case = replace(base, names=150, refine=True)
+    engine, precision = max(fast_engines(), key=lambda pair: pair == ("openvino", "fp32"))
+    return {
+        "plain": replace(case, path="plain"),
+        "plain, tuned allocator": replace(case, path="plain", tuned=True),
+        "torch fp32": case,
+        f"{engine} {precision}": replace(case, engine=engine, precision=precision),
+    }
+
+
+def _names(base: Case, quick: bool) -> dict[str, Case]:
+    counts = (20, 50, 100) if quick else (20, 100, 500, 2000)
+    after = replace(base, part="after")
+    found = {}
+    for count in counts:
+        case = replace(after, names=count)
+        found[f"plain, {count} names"] = replace(case, path="plain")
+        found[f"ours, {count} names"] = case
+        found[f"ours refined, {count} names"] = replace(case, refine=True)
+    return found
+
+
+def _pixels(base: Case, quick: bool) -> dict[str, Case]:
+    sizes = [PHOTO, (750, 1000)] if quick else [PHOTO, (1000, 1500), (2000, 3000), (4000, 6000)]
+    after = replace(base, part="after", names=150)
+    found = {}
+    for height, width in sizes:
+        case = replace(after, height=height, width=width)
+        name = f"{height * width / 1e6:.1f} MP"
+        found[f"plain, {name}"] = replace(case, path="plain")
+        found[f"ours, {name}"] = case
+        found[f"ours refined, {name}"] = replace(case, refine=True)
+    return found
+
+
+def _flight(base: Case, quick: bool) -> dict[str, Case]:
+    engine, precision = max(fast_engines(), key=lambda pair: pair == ("openvino", "fp32"))
+    case = replace(base, engine=engine, precision=precision)
+    counts = (1, 2) if quick else (1, 2, 4)
+    return {f"{count} images": replace(case, images=count) for count in counts}
+
+
+def _large(base: Case) -> dict[str, Case]:
+    engine, precision = max(fast_engines(), key=lambda pair: pair == ("openvino", "fp32"))
+    case = replace(base, names=150, refine=True, engine=engine, precision=precision)
+    return {
+        "2048x1024": replace(case, height=1024, width=2048),
+        "4000x3000": replace(case, height=3000, width=4000),
+    }

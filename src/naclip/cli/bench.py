@@ -1,0 +1,46 @@
+"""`naclip bench`: time and memory on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def bench(
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Folder for bench.json, bench.md and plots")
+    ] = Path("bench"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A small model and small images: a minute or two")
+    ] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only these: floor, raw, refined, refined150, text, names, pixels, flight, large"
+        ),
+    ] = None,
+    runs: Annotated[int, typer.Option(min=1, help="Of each case; they take turns")] = 5,
+    plots: Annotated[bool, typer.Option(help="Draw the plots (extra figures)")] = True,
+) -> None:
+    """Measure speed and memory against a plain program of the same method."""
+    from naclip.bench import report
+    from naclip.bench.run import compare
+    from naclip.bench.suites import suites
+    from naclip.errors import SettingsError, no_such
+
+    if plots:
+        report.require_plots()
+    chosen = {suite.key: suite for suite in suites(quick)}
+    for key in only or []:
+        if key not in chosen:
+            raise SettingsError(no_such("comparison", key, chosen, "naclip bench --help"))
+    about, results = report.machine(), []
+    for suite in chosen.values():
+        if only and suite.key not in only:
+            continue
+        results.append((suite, compare(suite.cases, runs)))
+        print("\n".join(["", f"### {suite.title}", "", *report.table(*results[-1])]), flush=True)
+        report.write(output, results, about)  # what is done stays, should it be interrupted
+    print(f"\nWritten to {output}")
