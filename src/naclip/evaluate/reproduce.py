@@ -48,7 +48,7 @@ def table(
         segmenter = load(model)
         known = published.known_model(segmenter.model)
         rows = tables.rows_of(name, known, request.refine_all, request.methods)
-        jobs = tables.jobs_of(rows, data)
+        jobs = tables.jobs_of(rows, data, segmenter.model.shape.vision.layers)
         done.append(run(segmenter, jobs, request.out / "records", request.options, progress))
         subsets += subsets_of(data)
         sections.append(

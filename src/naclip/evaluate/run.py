@@ -42,6 +42,7 @@ class Options:
     resume: bool = False
     masks: Path | None = None  # where to save the labels that the first job predicts
     prompts: tuple[str, ...] = field(default_factory=templates)
+    spread: Callable[..., Iterator[Line]] | None = None  # as `lines`, on other machines
 
 
 @dataclass(frozen=True)
@@ -131,16 +132,28 @@ def _run_pass(
     for line in record.lines.values():
         progress.step(line.jobs)
     todo = [i for i, sample in enumerate(data.samples) if sample.name not in record.lines]
-    for index, reading in _ahead(todo, lambda i: _read(jobs, i), options.workers):
-        name = data.samples[index].name
+    for line in (options.spread or lines)(segmenter, jobs, texts, todo, options):
+        record.add(line)
+        progress.step(line.jobs)
+
+
+def lines(
+    segmenter: Segmenter,
+    jobs: Sequence[Job],
+    texts: Mapping[Vocabulary, Tensor],
+    indices: Sequence[int],
+    options: Options,
+) -> Iterator[Line]:
+    """What is to be known of these images, computed in this process."""
+    for index, reading in _ahead(indices, lambda i: _read(jobs, i), options.workers):
+        name = jobs[0].data.samples[index].name
         begin = time.perf_counter()
         try:
             picture, truths = reading.result()
         except (ImageError, DataError) as error:
             if not options.skip_errors:
                 raise
-            record.add(Line(name, error=str(error)))
-            progress.step({})
+            yield Line(name, error=str(error))
             continue
         entries = {}
         for job, labels in predict(segmenter, picture, jobs, texts):
@@ -148,8 +161,7 @@ def _run_pass(
             entries[job.key] = sparse(matrix)
             if options.masks is not None and job is jobs[0]:
                 _save_mask(options.masks, job, name, labels)
-        record.add(Line(name, entries, seconds=time.perf_counter() - begin))
-        progress.step(entries)
+        yield Line(name, entries, seconds=time.perf_counter() - begin)
 
 
 def _read(jobs: Sequence[Job], index: int) -> tuple[Picture, dict[str, Truth]]:

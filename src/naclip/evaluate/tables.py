@@ -103,24 +103,22 @@ def _backbones(model: str | None) -> list[Row]:
     return rows
 
 
-def jobs_of(rows: Sequence[Row], data: Mapping[str, DataSet]) -> list[Job]:
-    """Everything that a table runs; sigma is the data set's own, the paper's 5 for its eight."""
+def jobs_of(rows: Sequence[Row], data: Mapping[str, DataSet], blocks: int) -> list[Job]:
+    """Everything that a table runs, on a model of so many blocks."""
     return [
-        Job(
-            row.key(name),
-            d,
-            d.words,
-            d.settings.updated(method=_with_sigma(row, d), refine=row.post),
-        )
+        Job(row.key(name), d, d.words, d.settings.updated(method=method, refine=row.post))
         for name, d in data.items()
         for row in rows
-        if row.method
+        if (method := _fitted(row, d, blocks))
     ]
 
 
-def _with_sigma(row: Row, data: DataSet) -> Method:
-    assert row.method is not None
-    return replace(row.method, sigma=data.settings.method.sigma)
+def _fitted(row: Row, data: DataSet, blocks: int) -> Method | None:
+    """With the data set's own sigma (the paper's 5 for its eight), and no deeper than the model."""
+    if row.method is None:
+        return None
+    depth = min(row.method.depth, blocks)
+    return replace(row.method, sigma=data.settings.method.sigma, depth=depth)
 
 
 def table_rows(

@@ -17,7 +17,6 @@ from naclip.evaluate.figures import new_figure, save
 from naclip.evaluate.report import model_of, versions
 from naclip.images import Picture
 from naclip.methods.neighbourhood import gaussian
-from naclip.pictures import marked
 from naclip.pipeline import Segmenter
 from naclip.settings import METHODS
 
@@ -62,7 +61,7 @@ def attention(
     figure = new_figure(SIDE * (1 + len(maps)), SIDE * len(chosen) * _ratio(picture) + 0.4)
     axes = figure.subplots(len(chosen), 1 + len(maps), squeeze=False)
     for line, patch in zip(axes, chosen, strict=True):
-        line[0].imshow(marked(picture.rgb, patch, grid))
+        _draw_marked(line[0], picture, patch, grid)
         line[0].set_ylabel(f"patch {patch[0]},{patch[1]}")
         for axis, (title, values) in zip(
             line[1:], zip(METHODS_SHOWN.values(), maps, strict=True), strict=True
@@ -104,7 +103,7 @@ def schematic(
     }
     figure = new_figure(SIDE * 5, SIDE * _ratio(picture) + 0.5)
     axes = figure.subplots(1, 5, squeeze=False)
-    axes[0, 0].imshow(marked(picture.rgb, patch, grid))
+    _draw_marked(axes[0, 0], picture, patch, grid)
     axes[0, 0].set_title("image")
     for axis, (title, values) in zip(axes[0, 1:], panels.items(), strict=True):
         axis.imshow(values, cmap="viridis")
@@ -145,6 +144,17 @@ def _ingredients(
         x[1:, 1:].float().reshape(*trace.grid, *trace.grid).cpu().numpy() for x in logits
     )
     return qk, kk, omega
+
+
+def _draw_marked(axis: Any, picture: Picture, patch: Patch, grid: Patch) -> None:
+    """The image with a red frame around a patch."""
+    from matplotlib.patches import Rectangle
+
+    height, width = picture.size[0] / grid[0], picture.size[1] / grid[1]
+    corner = (patch[1] * width, patch[0] * height)
+    axis.imshow(picture.rgb, extent=(0, picture.size[1], picture.size[0], 0))
+    axis.add_patch(Rectangle(corner, width, height, fill=False, edgecolor="white", linewidth=3))
+    axis.add_patch(Rectangle(corner, width, height, fill=False, edgecolor="red", linewidth=1.5))
 
 
 def _draw_map(axis: Any, picture: Picture, values: NDArray[Any]) -> None:
