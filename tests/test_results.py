@@ -124,6 +124,15 @@ def test_a_file_appears_only_when_it_is_complete(tmp_path: Path) -> None:
     assert path.read_bytes() == b"whole"
 
 
+def test_a_reader_of_the_file_before_goes_on_reading_that(tmp_path: Path) -> None:
+    """The new file takes the place of the old one; it is not written over it."""
+    path = tmp_path / "mask.png"
+    path.write_bytes(b"before")
+    with path.open("rb") as reader:
+        segmentation().save(path)
+        assert reader.read() == b"before"
+
+
 def test_places_that_cannot_be_written_are_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
