@@ -41,7 +41,8 @@ class Server(uvicorn.Server):
             return
         service.draining = True
         event("stopping", signal=signal.Signals(sig).name, accepted=service.accepted)
-        asyncio.get_event_loop().create_task(self._drain(service, app.state.jobs))
+        # Kept: asyncio itself holds tasks only weakly.
+        self._draining = asyncio.get_event_loop().create_task(self._drain(service, app.state.jobs))
 
     async def _drain(self, service: Service, jobs: Jobs) -> None:
         end = time.monotonic() + service.limits.grace_seconds

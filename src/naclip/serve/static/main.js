@@ -38,7 +38,7 @@ async function attempt(task) {
 
 async function segment() {
   const image = shown.image;
-  if (!image) return;
+  if (!image) { refresh(); return; }
   if (!enough()) {
     Object.assign(shown, { maps: null, a: null, b: null });
     $("note").textContent = "Name two things or more, or one and a background.";
