@@ -18,7 +18,14 @@ from PIL import Image
 
 import naclip
 from naclip.bulk.cluster import RayCluster, connected
+from naclip.bulk.worker import ModelChoice
 from naclip.errors import FailureError, OutputError, SettingsError
+from naclip.evaluate.evaluation import open_data
+from naclip.evaluate.jobs import Job
+from naclip.evaluate.metric import total
+from naclip.evaluate.run import Options
+from naclip.evaluate.run import run as evaluate
+from naclip.evaluate.spread import Spread
 
 from .jobs import batch, command, contents, draw, environment
 
@@ -159,6 +166,38 @@ def test_a_step_of_ones_own_pipeline(cluster: Any, source: Path, clean: Path) ->
         assert row["error"] == ""
     assert "not an image" in found[6]["error"]
     assert found[6]["mask"].shape == (0, 0)
+
+
+class Watch:
+    """An evaluation's progress."""
+
+    def begin(self, jobs: Any, images: int, known: int) -> None:
+        self.known = known
+
+    def step(self, entries: Any) -> None:
+        pass
+
+
+def test_confusion_sums_of_an_evaluation_equal_the_local_ones(cluster: Any, tmp_path: Path) -> None:
+    model = ModelChoice("tiny", device="cpu")
+    segmenter, settled = model.settled("cpu")
+    data = open_data("synthetic", None, segmenter.model.defaults).limited(12)
+    jobs = [
+        Job(name, data, data.words, data.settings.updated(method=name, refine=False))
+        for name in ("naclip", "clip")
+    ]
+    spread = Spread(RayCluster(actors=(2, 2)), settled)
+    matrices = []
+    for folder, options in (("here", Options()), ("there", Options(spread=spread))):
+        finished = evaluate(segmenter, jobs, tmp_path / folder, options, Watch())
+        classes = len(data.words.classes)
+        found = {job.key: finished.results[job.key] for job in jobs}
+        assert [len(one.images) for one in found.values()] == [12, 12]
+        matrices.append([total(one.images.values(), classes) for one in found.values()])
+    np.testing.assert_array_equal(matrices[0], matrices[1])
+    known = Watch()
+    evaluate(segmenter, jobs, tmp_path / "there", Options(spread=spread, resume=True), known)
+    assert known.known == 12
 
 
 def test_impossible_pools_and_clusters_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

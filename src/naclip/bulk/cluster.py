@@ -63,7 +63,7 @@ class RayCluster:
             shipped = ray.put(task)  # once a machine, not once an actor
             answers = self.mapped(ray.data.from_items, rows, Actor, shipped, CHUNKS_AT_ONCE)
             for answer in answers:
-                yield _outcome(json.loads(answer["outcome"]))
+                yield _outcome(unless_stopped(json.loads(answer["outcome"])))
 
     def mapped(
         self, from_items: Any, rows: list[dict[str, Any]], actor: type, shipped: Any, at_once: int
@@ -144,8 +144,7 @@ class Actor:
             worker = self._worker or self._opened()
             done = [asdict(outcome) for outcome in local.outcomes(worker, chunks, 1, 1)]
         except NaclipError as error:
-            stop = {"stop": type(error).__name__, "message": str(error)}
-            return {"outcome": [json.dumps(stop)]}
+            return {"outcome": [json.dumps(stopped(error))]}
         return {"outcome": [json.dumps(outcome) for outcome in done]}
 
     def _opened(self) -> Worker:
@@ -159,6 +158,17 @@ class Actor:
         return self._worker
 
 
+def stopped(error: NaclipError) -> dict[str, str]:
+    return {"stop": type(error).__name__, "message": str(error)}
+
+
+def unless_stopped(answer: dict[str, Any]) -> dict[str, Any]:
+    """An actor's answer; the error that it met there is raised here."""
+    if "stop" in answer:
+        raise getattr(errors, answer["stop"])(answer["message"])
+    return answer
+
+
 def _row(chunk: Chunk) -> dict[str, str]:
     items = [list(vars(item).values()) for item in chunk.items]
     return {"chunk": json.dumps({"number": chunk.number, "items": items})}
@@ -169,7 +179,5 @@ def _chunk(fields: dict[str, Any]) -> Chunk:
 
 
 def _outcome(fields: dict[str, Any]) -> Outcome:
-    if "stop" in fields:
-        raise getattr(errors, fields["stop"])(fields["message"])
     failed = {int(at): reason for at, reason in fields["failed"].items()}
     return replace(Outcome(**fields), failed=failed)

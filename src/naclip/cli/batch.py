@@ -8,14 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from naclip.cli import options
-from naclip.errors import SettingsError
+from naclip.cli.ray_options import (
+    ActorCpus,
+    ActorGpus,
+    Actors,
+    Address,
+    BlocksOrRay,
+    ray_cluster,
+    split_engine,
+)
 
 if TYPE_CHECKING:
-    from naclip.bulk.cluster import RayCluster
     from naclip.bulk.run import Finished
 
 SOME_FAILED = 3
-RAY = "Ray"
 SHOWN = 20  # failures; all are in failures.json
 
 
@@ -57,24 +63,11 @@ def batch(
     ] = 8,
     readers: Annotated[int, typer.Option(help="Threads that read", min=1)] = 2,
     writers: Annotated[int, typer.Option(help="Threads that write", min=1)] = 2,
-    engine: Annotated[
-        str,
-        typer.Option(
-            help="What runs the frozen blocks: auto, torch, compile or openvino; ray, or "
-            "ray+openvino: many machines"
-        ),
-    ] = "auto",
-    address: Annotated[
-        str | None,
-        typer.Option(help="Ray's cluster: auto, or ray://host:10001", rich_help_panel=RAY),
-    ] = None,
-    actors: Annotated[
-        str, typer.Option(help="Smallest and largest number of models", rich_help_panel=RAY)
-    ] = "1,1000",
-    actor_cpus: Annotated[float, typer.Option(help="Of each", rich_help_panel=RAY)] = 1,
-    actor_gpus: Annotated[
-        float, typer.Option(help="Of each; 0.5: two on one GPU", rich_help_panel=RAY)
-    ] = 0,
+    engine: BlocksOrRay = "auto",
+    address: Address = None,
+    actors: Actors = "1,1000",
+    actor_cpus: ActorCpus = 1,
+    actor_gpus: ActorGpus = 0,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Try images again that failed before")
     ] = False,
@@ -117,24 +110,6 @@ def batch(
     _print(finished)
     if finished.failed:
         raise typer.Exit(SOME_FAILED)
-
-
-def split_engine(text: str) -> tuple[bool, str]:
-    """`ray+openvino` -> (True, "openvino"): where models are, and what runs their blocks."""
-    machines, plus, blocks = text.rpartition("+")
-    if text == "ray" or (plus and machines == "ray"):
-        return True, blocks if plus else "auto"
-    return False, text
-
-
-def ray_cluster(address: str | None, actors: str, cpus: float, gpus: float) -> RayCluster:
-    from naclip.bulk.cluster import RayCluster
-
-    try:
-        low, high = (int(number) for number in actors.split(","))
-    except ValueError:
-        raise SettingsError(f"--actors is {actors!r}: expected two numbers like 1,8") from None
-    return RayCluster(address, (low, high), cpus, gpus)
 
 
 def _print(finished: Finished) -> None:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from naclip.cli import options
+from naclip.cli.ray_options import (
+    ActorCpus,
+    ActorGpus,
+    Actors,
+    Address,
+    BlocksOrRay,
+    ray_cluster,
+    split_engine,
+)
 
 DataOption = Annotated[
     Path | None, typer.Option(help="Where the data set's files are (naclip datasets NAME)")
@@ -49,7 +59,11 @@ def evaluate(
     activation: options.ActivationOption = None,
     device: options.DeviceOption = "auto",
     precision: options.PrecisionOption = "auto",
-    engine: options.EngineOption = "auto",
+    engine: BlocksOrRay = "auto",
+    address: Address = None,
+    actors: Actors = "1,1000",
+    actor_cpus: ActorCpus = 1,
+    actor_gpus: ActorGpus = 0,
     *,
     changes: dict[str, Any],
 ) -> None:
@@ -57,12 +71,12 @@ def evaluate(
     from rich.console import Console
 
     from naclip import vocabulary as words_
+    from naclip.bulk.worker import ModelChoice
     from naclip.clip.sources import default_settings
     from naclip.evaluate import evaluation
     from naclip.evaluate.progress import Bar
     from naclip.evaluate.run import Options
     from naclip.evaluate.show import show
-    from naclip.pipeline import load
 
     opened = evaluation.open_data(dataset, data, default_settings(model)).limited(limit)
     settings = opened.settings.updated(**changes)
@@ -70,13 +84,16 @@ def evaluate(
     words = words_.load(vocabulary) if vocabulary else None
     prompts = words_.templates(templates)
     run_options = Options(workers, skip_errors, resume, save_masks, prompts)
-    segmenter = load(
-        model,
-        device=device,  # type: ignore[arg-type]
-        precision=precision,  # type: ignore[arg-type]
-        engine=engine,  # type: ignore[arg-type]
-        activation=activation,
-    )
+    on_ray, blocks = split_engine(engine)
+    choice = ModelChoice(model, device, precision, activation, blocks)  # type: ignore[arg-type]
+    if on_ray:
+        from naclip.evaluate.spread import Spread
+
+        machines = ray_cluster(address, actors, actor_cpus, actor_gpus)
+        segmenter, choice = choice.settled(machines.device)
+        run_options = replace(run_options, spread=Spread(machines, choice))
+    else:
+        segmenter = choice.open()
     with Bar() as progress:
         document = evaluation.evaluate(
             segmenter,

@@ -1,0 +1,52 @@
+"""Options of commands that may run on many machines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from naclip.errors import SettingsError
+
+if TYPE_CHECKING:
+    from naclip.bulk.cluster import RayCluster
+
+PANEL = "Ray"
+
+BlocksOrRay = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        help="What runs the frozen blocks: auto, torch, compile or openvino; ray, or ray+openvino: "
+        "many machines",
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(help="Ray's cluster: auto, host:6379 or ray://host:10001", rich_help_panel=PANEL),
+]
+Actors = Annotated[
+    str, typer.Option(help="Smallest and largest number of models", rich_help_panel=PANEL)
+]
+ActorCpus = Annotated[float, typer.Option(help="CPUs of each model", rich_help_panel=PANEL)]
+ActorGpus = Annotated[
+    float, typer.Option(help="GPUs of each model; 0.5: two on one GPU", rich_help_panel=PANEL)
+]
+
+
+def split_engine(text: str) -> tuple[bool, str]:
+    """`ray+openvino` -> (True, "openvino"): where models are, and what runs their blocks."""
+    machines, plus, blocks = text.rpartition("+")
+    if text == "ray" or (plus and machines == "ray"):
+        return True, blocks if plus else "auto"
+    return False, text
+
+
+def ray_cluster(address: str | None, actors: str, cpus: float, gpus: float) -> RayCluster:
+    from naclip.bulk.cluster import RayCluster
+
+    try:
+        low, high = (int(number) for number in actors.split(","))
+    except ValueError:
+        raise SettingsError(f"--actors is {actors!r}: expected two numbers like 1,8") from None
+    return RayCluster(address, (low, high), cpus, gpus)
