@@ -28,7 +28,22 @@ def attend(block: Block, x: Tensor, grid: tuple[int, int], method: Method) -> Te
     qkv = block.attn.qkv(normed)
     if method.similarity == "self":  # MaskCLIP: each token attends to itself alone
         return block.attn.merge(qkv.v)
+    if method.similarity in PAIRS:
+        return block.attn.merge(_fused(qkv, grid, block.attn.scale, method))
     return block.attn.merge(attention_map(block, normed, qkv, grid, method) @ qkv.v)
+
+
+def _fused(qkv: QKV, grid: tuple[int, int], scale: float, method: Method) -> Tensor:
+    """The same as attention_map @ v, by torch's kernel that never holds the (T, T) maps."""
+    omega = None
+    if method.neighbours != "off":
+        omega = neighbour_logits(qkv, grid, scale, method)
+    return sum(  # type: ignore[return-value]
+        F.scaled_dot_product_attention(
+            getattr(qkv, left), getattr(qkv, right), qkv.v, attn_mask=omega, scale=scale
+        )
+        for left, right in PAIRS[method.similarity]
+    )
 
 
 def attention_map(
