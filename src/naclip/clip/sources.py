@@ -70,7 +70,7 @@ MODELS: dict[str, KnownModel] = {
             0,
             about="comes with the package; knows the drawn world of naclip demo only",
             packaged="tiny.safetensors",
-            packaged_sha256="0234e84860f9e7934e1cb2c72804baea1507a46937f435dc02d322602e359003",
+            packaged_sha256="9bbaa037ebf32c65b803826e476eb5f6cc4ff88f6cc9d9f93e00feeae19bf804",
             # A grid of 8x8 patches instead of 14x14: a narrower Gaussian.
             defaults=Settings(Windowing(96, window=64, stride=32), Method(sigma=1.0)),
         ),
