@@ -17,8 +17,8 @@ SHAPE = ClipShape(
 
 @dataclass(frozen=True)
 class Recipe:
-    steps: int = 6000
-    decay_steps: int = 1800  # the last steps, over which the rates fall to zero
+    steps: int = 3600
+    decay_steps: int = 1500  # the last steps, over which the rates fall to zero
     batch: int = 96
     seed: int = 1
     warmup: int = 100
@@ -32,7 +32,7 @@ class Recipe:
     patch_sigma: float = 1.0  # of its Gaussian, patches
     pool_sharpness: float = 12.0  # of the softmax over patches that pools their cosines
     concepts: int = 3  # captions of one concept per image, beside the full one
-    threads: int = 2
+    threads: int = 1
     precision: str = "bf16"
 
 

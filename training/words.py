@@ -11,10 +11,10 @@ from random import Random
 
 import numpy as np
 import torch
-from evaluate import SETTINGS, counted, scenes
 from measure import TEST_SEED, VALIDATION_SEED, ious
 
 import naclip
+from evaluate import SETTINGS, counted, scenes
 from naclip.pipeline import Segmenter
 from naclip.synthetic import BACKGROUNDS, CLASSES, THINGS, Scene, SceneClass
 

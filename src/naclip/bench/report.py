@@ -6,6 +6,7 @@ import json
 import math
 import os
 import platform
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
@@ -69,6 +70,12 @@ def write(folder: Path, results: Results, about: Mapping[str, Any]) -> list[Path
     return [folder / "bench.json", folder / "bench.md", *_plots(folder, results)]
 
 
+def add(path: Path, lines: Sequence[str]) -> None:
+    before = path.read_text() if path.exists() else ""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _save(path, before + "\n".join(lines))
+
+
 def _number(value: float) -> float | None:
     return None if math.isnan(value) else value
 
@@ -92,23 +99,32 @@ def markdown(results: Results, about: Mapping[str, Any]) -> str:
 
 def table(suite: Suite, cases: Mapping[str, Result]) -> list[str]:
     lines = [
-        "| | median | runs | first is this many times slower | extra memory | peak of process |",
-        "|---|--:|--:|--:|--:|--:|",
+        "| | median | ratio | CPU time | ratio | runs | extra memory | peak of process |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     first = next(iter(cases.values()))
     for name, result in cases.items():
         if result.skipped:
-            lines.append(f"| {name} | not run: {result.skipped} | | | | |")
+            lines.append(f"| {name} | not run: {result.skipped} | | | | | | |")
             continue
         rate = f" ({10 * 2 * math.prod(GEMM) / result.median / 1e9:.0f} GFLOP/s)"
         base = _plain_beside(name, cases) if suite.along else first
-        ratio = base.median / result.median if base else math.nan
+        rate = rate if suite.key == "floor" else ""
+        cpu = statistics.median(result.cpu)
         lines.append(
-            f"| {name} | {seconds(result.median)}{rate if suite.key == 'floor' else ''} "
-            f"| {len(result.seconds)} | {'' if math.isnan(ratio) else f'{ratio:.2f}x'} "
+            f"| {name} | {seconds(result.median)}{rate} | {_ratio(base, result, 'seconds')} "
+            f"| {seconds(cpu)} | {_ratio(base, result, 'cpu')} | {len(result.seconds)} "
             f"| {result.extra / 1e6:.0f} MB | {result.peak / 1e6:.0f} MB |"
         )
     return lines
+
+
+def _ratio(base: Result | None, result: Result, what: str) -> str:
+    """How many times longer the case takes that this one is compared with."""
+    if base is None or not base.seconds:
+        return ""
+    medians = [statistics.median(getattr(each, what)) for each in (base, result)]
+    return f"{medians[0] / medians[1]:.2f}x"
 
 
 def _plain_beside(name: str, cases: Mapping[str, Result]) -> Result | None:

@@ -25,6 +25,7 @@ class Result:
     case: Case
     start: float = 0.0  # seconds until the first result, Python's own start not counted
     seconds: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)  # of all threads; a busy machine adds less
     stages: dict[str, float] = field(default_factory=dict)
     peak: int = 0  # bytes of the whole process
     extra: int = 0  # bytes above what the loaded process held
@@ -48,6 +49,7 @@ def compare(cases: Mapping[str, Case], runs: int) -> dict[str, Result]:
             for name, result in able.items():
                 said = workers[name].ask("run\n")
                 result.seconds.append(said["seconds"])
+                result.cpu.append(said["cpu"])
                 result.stages = said["stages"]
                 result.peak, result.extra = said["peak"], said["extra"]
     finally:

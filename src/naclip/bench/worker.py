@@ -48,12 +48,13 @@ def main() -> None:
         started = time.perf_counter() - begin
         print(json.dumps({"start": started}), file=answer, flush=True)
         for _ in sys.stdin:
-            begin = time.perf_counter()
+            begin, begin_cpu = time.perf_counter(), time.process_time()
             stages = run()
-            seconds = time.perf_counter() - begin
+            seconds, cpu = time.perf_counter() - begin, time.process_time() - begin_cpu
             _, peak = memory()
             said = {
                 "seconds": seconds,
+                "cpu": cpu,
                 "stages": stages,
                 "peak": peak,
                 "extra": max(0, peak - before),

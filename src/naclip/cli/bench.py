@@ -18,14 +18,15 @@ def bench(
     only: Annotated[
         list[str] | None,
         typer.Option(
-            help="Only these: floor, raw, refined, refined150, text, names, pixels, flight, large"
+            help="Only these: floor, raw, refined, refined150, text, names, pixels, flight, large, "
+            "accuracy"
         ),
     ] = None,
     runs: Annotated[int, typer.Option(min=1, help="Of each case; they take turns")] = 5,
     plots: Annotated[bool, typer.Option(help="Draw the plots (extra figures)")] = True,
 ) -> None:
     """Measure speed and memory against a plain program of the same method."""
-    from naclip.bench import report
+    from naclip.bench import accuracy, report
     from naclip.bench.run import compare
     from naclip.bench.suites import suites
     from naclip.errors import SettingsError, no_such
@@ -34,7 +35,7 @@ def bench(
         report.require_plots()
     chosen = {suite.key: suite for suite in suites(quick)}
     for key in only or []:
-        if key not in chosen:
+        if key not in (*chosen, "accuracy"):
             raise SettingsError(no_such("comparison", key, chosen, "naclip bench --help"))
     about, results = report.machine(), []
     for suite in chosen.values():
@@ -43,4 +44,9 @@ def bench(
         results.append((suite, compare(suite.cases, runs)))
         print("\n".join(["", f"### {suite.title}", "", *report.table(*results[-1])]), flush=True)
         report.write(output, results, about)  # what is done stays, should it be interrupted
+    if not only or "accuracy" in only:
+        rows = accuracy.accuracy(scenes=20 if quick else 300)
+        lines = ["", "### What engines do to labels", "", *accuracy.table(rows)]
+        print("\n".join(lines))
+        report.add(output / "bench.md", lines)
     print(f"\nWritten to {output}")

@@ -72,6 +72,7 @@ def model_of(segmenter: Segmenter) -> dict[str, Any]:
         "activation": segmenter.model.shape.activation,
         "precision": segmenter.precision,
         "device": str(segmenter.device),
+        "engine": segmenter.engine.name,
     }
 
 

@@ -99,6 +99,7 @@ def describe(segmenter: Segmenter, jobs: Sequence[Job], options: Options) -> dic
         "activation": model.shape.activation,
         "precision": segmenter.precision,
         "device": str(segmenter.device),
+        "engine": segmenter.engine.name,
         "prompts": options.prompts,
         "masks": str(options.masks.resolve()) if options.masks else None,
         "jobs": {
