@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
     ImageSource: TypeAlias = (
-        "str | os.PathLike[str] | bytes | Image.Image | NDArray[Any] | torch.Tensor"
+        "str | os.PathLike[str] | bytes | Image.Image | NDArray[Any] | torch.Tensor | Picture"
     )
 
 FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF", "PPM", "AVIF", "JPEG2000")
