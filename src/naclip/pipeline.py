@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from naclip import calibration as calibrating
 from naclip import engines, images, scoring, vocabulary, windows
 from naclip.clip.model import ClipModel, open_model
 from naclip.clip.names import text_features
@@ -32,6 +33,7 @@ from naclip.results import Report, Segmentation
 from naclip.settings import Device, Engine, Method, Precision, Settings, Windowing
 from naclip.stopwatch import Stopwatch
 from naclip.vocabulary import Vocabulary, Words
+from naclip.windows import Plan
 
 if TYPE_CHECKING:
     from naclip.images import ImageSource
@@ -46,7 +48,7 @@ class Encoded:
     patches: Tensor  # (B, h*w, E), L2-normalised
     image: Tensor | None  # (B, E) class token's embedding, where the scoring wants it
     grid: tuple[int, int]
-    plan: windows.Plan
+    plan: Plan
     pixels: Tensor  # (3, h, w) normalised, resized
 
 
@@ -59,13 +61,18 @@ class Segmenter:
         device: Device = "auto",
         precision: Precision = "auto",
         engine: Engine = "auto",
+        calibration: Sequence[ImageSource] = (),
     ) -> None:
         self.model = model
         self.device = choose_device(device)
         self.precision = choose_precision(precision, self.device)
         self.vision = model.vision
+        calibrating.check(self.precision, calibration)
+        pictures = calibrating.pictures(calibration)
+        self.calibration = calibrating.digest(pictures)
         self.engine = engines.start(
-            engine, self.precision, self.device, self.vision, model.fingerprint
+            *(engine, self.precision, self.device, self.vision, model.fingerprint),
+            [self._windows(picture, model.defaults.windowing)[0] for picture in pictures],
         )
 
     def __call__(
@@ -89,6 +96,15 @@ class Segmenter:
         picture = images.load(image)
         with memory_errors(picture.name):
             return self._segment(picture, words, chosen, templates)
+
+    def ran_on(self) -> dict[str, str]:
+        """What, beside weights and settings, decides about the last bit of a result."""
+        return {
+            "precision": self.precision,
+            "device": str(self.device),
+            "engine": self.engine.name,
+            "calibration": self.calibration,
+        }
 
     @torch.inference_mode()
     def _segment(
@@ -131,9 +147,7 @@ class Segmenter:
             refined=settings.refinement.refine,
             windows=encoded.plan.count,
             resized=(encoded.pixels.shape[1], encoded.pixels.shape[2]),
-            precision=self.precision,
-            device=str(self.device),
-            engine=self.engine.name,
+            **self.ran_on(),
             seconds=watch.seconds,
             notes=picture.notes,
         )
@@ -157,16 +171,10 @@ class Segmenter:
         self, pictures: Sequence[Picture], windowing: Windowing, methods: Sequence[Method]
     ) -> list[list[Encoded]]:
         """Pictures whose windows have one size go through the tower together; [picture][method]."""
-        pixels = [self._pixels(picture, windowing) for picture in pictures]
-        plans = [
-            windows.plan(
-                picture.size, (small.shape[1], small.shape[2]), windowing, self.model.shape.patch
-            )
-            for picture, small in zip(pictures, pixels, strict=True)
-        ]
-        stack = torch.cat(
-            [windows.cut(small, plan) for small, plan in zip(pixels, plans, strict=True)]
+        cut, plans, pixels = zip(
+            *(self._windows(picture, windowing) for picture in pictures), strict=True
         )
+        stack = torch.cat(cut)
         patches: list[list[Tensor]] = [[] for _ in methods]
         image: list[Tensor] = []
         at_once = max(1, PIXELS_AT_ONCE // (stack.shape[-2] * stack.shape[-1]))
@@ -184,6 +192,13 @@ class Segmenter:
             [Encoded(mine[index], cls[index], plan.grid, plan, small) for mine in of_method]
             for index, (plan, small) in enumerate(zip(plans, pixels, strict=True))
         ]
+
+    def _windows(self, picture: Picture, windowing: Windowing) -> tuple[Tensor, Plan, Tensor]:
+        """(B, 3, h, w) windows, where they lie, and the pixels that they are cut from."""
+        pixels = self._pixels(picture, windowing)
+        resized = (pixels.shape[1], pixels.shape[2])
+        plan = windows.plan(picture.size, resized, windowing, self.model.shape.patch)
+        return windows.cut(pixels, plan), plan, pixels
 
     def _pixels(self, picture: Picture, windowing: Windowing) -> Tensor:
         shape = self.model.shape
@@ -263,10 +278,12 @@ def load(
     precision: Precision = "auto",
     engine: Engine = "auto",
     activation: str | None = None,
+    calibration: Sequence[ImageSource] = (),
 ) -> Segmenter:
     """A segmenter with the weights of a known model, a checkpoint's path, or a hub id.
 
-    engine     what runs the frozen blocks: naclip.engines
-    precision  auto is fp32, the paper's; bf16 and int8 are faster and change some labels
+    engine       what runs the frozen blocks: naclip.engines
+    precision    auto is fp32, the paper's; bf16 and int8 are faster and change some labels
+    calibration  images, or folders of them, like those to come: what int8 takes its ranges from
     """
-    return Segmenter(open_model(model, activation), device, precision, engine)
+    return Segmenter(open_model(model, activation), device, precision, engine, calibration)

@@ -33,6 +33,7 @@ class Report:
     engine: str
     seconds: Mapping[str, float]  # by stage
     notes: tuple[str, ...] = ()
+    calibration: str = ""  # sha256 of the images that int8 took its ranges from
 
 
 @dataclass(frozen=True, eq=False)

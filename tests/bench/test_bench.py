@@ -79,7 +79,7 @@ def test_workers_take_turns_and_say_what_they_held() -> None:
 
 
 def test_what_does_not_fit_is_skipped_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "available_bytes", lambda: 10**9)
+    monkeypatch.setattr(run, "available_bytes", lambda device: 10**9)
     large = Case("plain", part="after", height=4000, width=6000, names=150)
     result = compare({"plain": large}, runs=1)["plain"]
     assert result.skipped == "needs 58 GB, 1 GB are free"

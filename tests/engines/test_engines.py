@@ -102,8 +102,7 @@ def test_bf16_is_near_and_said(model: ClipModel) -> None:
 def test_int8_takes_its_ranges_from_the_users_images(
     model: ClipModel, fresh_cache: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    engine = openvino(model, "int8")
-    engine.calibrate([pixels(2, 64, 64)])
+    engine = backend.OpenVino(model.vision, "int8", model.fingerprint, [pixels(2, 64, 64)])
     ours, exact = (each.trace(pixels(1, 64, 64), 1).inputs[0] for each in (engine, model.vision))
     difference = (ours - exact).norm() / exact.norm()
     assert 1e-4 < difference < 0.1  # it is int8, and of use

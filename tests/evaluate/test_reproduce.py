@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from naclip.errors import MissingExtraError, SettingsError, UsageError
-from naclip.evaluate import heuristic, published, reproduce, tables
+from naclip.evaluate import heuristic, markdown, published, reproduce, tables
 from naclip.evaluate.compare import compare, draw
 from naclip.evaluate.evaluation import evaluate
 from naclip.evaluate.figures import new_figure
@@ -52,6 +52,15 @@ def test_averages_that_the_paper_prints_are_those_of_its_rows() -> None:
     assert len(complete) == 15
     for row in complete:
         assert sum(row["miou"]) / 8 == pytest.approx(row["average"], abs=0.051), row["system"]
+    for row in published.tables()["backbones"]:
+        for model, average in row["average"].items():
+            assert sum(row[model]) / 2 == pytest.approx(average, abs=0.051), row["system"]
+
+
+def test_averages_are_printed_as_the_paper_rounds_them() -> None:
+    """The mean of 64.1 and 38.4 is 51.25, which the paper prints as 51.3."""
+    rows = {row.system: row for row in tables.rows_of("backbones", "ViT-B/16", False, ())}
+    assert markdown.cell(None, rows["NACLIP"].published_average) == "- (51.3)"
 
 
 class _Model:

@@ -11,6 +11,7 @@ from naclip.clip.model import open_model
 from naclip.evaluate import metric
 from naclip.evaluate.drawn import open_drawn
 from naclip.pipeline import Segmenter
+from naclip.synthetic import draw
 
 MODEL = "tiny"
 
@@ -28,10 +29,12 @@ def accuracy(scenes: int) -> list[Accuracy]:
     model = open_model(MODEL)
     data = open_drawn(model.defaults)
     samples = data.samples[:scenes]
+    seen = [draw(seed=seed, size=(96, 128), scale=2, split="train").image for seed in range(8)]
     reference: list[np.ndarray] = []
     rows = []
     for engine, precision in fast_engines():
-        segment = Segmenter(model, "cpu", precision, engine)  # type: ignore[arg-type]
+        like_those = seen if precision == "int8" else []
+        segment = Segmenter(model, "cpu", precision, engine, like_those)  # type: ignore[arg-type]
         classes = len(data.words.classes)
         counts = np.zeros((classes, classes), np.int64)
         changed = []

@@ -18,6 +18,7 @@ from naclip.clip.sources import Source
 from naclip.clip.text import TextTower, encode_prompts
 from naclip.clip.tokens import clip_tokenizer
 from naclip.clip.vision import VisionTower
+from naclip.device import DTYPES
 from naclip.images import Picture, prepare, resized_size
 from naclip.maps import ScoreMaps
 from naclip.methods import read_patches
@@ -41,6 +42,7 @@ class Case:
     path: str  # plain | ours
     part: str = "image"  # image | tower | after (the transformer) | text | gemm
     shape: str = "ViT-B/16"
+    device: str = "cpu"
     engine: str = "torch"
     precision: str = "fp32"
     height: int = 375
@@ -67,14 +69,14 @@ def random_model(name: str) -> ClipModel:
     return ClipModel(Source(f"random {name}", Path()), shape, tensors, f"bench {name}")
 
 
-def random_picture(case: Case) -> Picture:
-    noise = np.random.default_rng(0).integers(0, 256, (case.height, case.width, 3), np.uint8)
+def random_picture(case: Case, seed: int = 0) -> Picture:
+    noise = np.random.default_rng(seed).integers(0, 256, (case.height, case.width, 3), np.uint8)
     return Picture(noise, "noise")
 
 
 def _words(case: Case) -> tuple[Vocabulary, Tensor]:
     names = tuple(f"name {index}" for index in range(case.names))
-    vectors = torch.randn(case.names, SHAPES[case.shape].embedding)
+    vectors = torch.randn(case.names, SHAPES[case.shape].embedding).to(case.device)
     return Vocabulary(names, tuple((name,) for name in names)), vectors / vectors.norm(
         dim=1, keepdim=True
     )
@@ -87,9 +89,10 @@ def _settings(case: Case) -> Settings:
 def _segmenter(case: Case) -> Segmenter:
     return Segmenter(
         random_model(case.shape),
-        "cpu",
+        case.device,  # type: ignore[arg-type]
         case.precision,  # type: ignore[arg-type]
         case.engine,  # type: ignore[arg-type]
+        [random_picture(case, seed=1)] if case.precision == "int8" else [],
     )
 
 
@@ -102,11 +105,12 @@ def _image(case: Case) -> Run:
     words, text = _words(case)
     picture, settings = random_picture(case), _settings(case)
     if case.path == "plain":
-        shape, tower = SHAPES[case.shape], random_model(case.shape).vision
+        shape, tower = SHAPES[case.shape], random_model(case.shape).vision.to(case.device)
 
         def plainly() -> dict[str, float]:
             raw = prepare(picture, settings.windowing, shape.mean, shape.std, shape.patch)
-            plain.segment(tower, torch.from_numpy(raw), _plan(case), text, case.refine)
+            pixels = torch.from_numpy(raw).to(case.device)
+            plain.segment(tower, pixels, _plan(case), text, case.refine)
             return {}
 
         return plainly
@@ -135,7 +139,7 @@ def _tower(case: Case) -> Run:
 
     def run() -> dict[str, float]:
         for batch in stack.split(8):
-            trace = segmenter.engine.trace(batch.to(segmenter.engine.dtype), 1)
+            trace = segmenter.engine.trace(batch.to(case.device, segmenter.engine.dtype), 1)
             read_patches(segmenter.vision, trace, Method())
         return {}
 
@@ -145,8 +149,8 @@ def _tower(case: Case) -> Run:
 def _after(case: Case) -> Run:
     """Everything that follows the transformer: from score grids of windows to labels."""
     plan = _plan(case)
-    scores = torch.randn(plan.count, case.names, *plan.grid) * 0.05 + 0.2
-    pixels = torch.randn(3, plan.y.resized, plan.x.resized)
+    scores = (torch.randn(plan.count, case.names, *plan.grid) * 0.05 + 0.2).to(case.device)
+    pixels = torch.randn(3, plan.y.resized, plan.x.resized).to(case.device)
 
     def plainly() -> dict[str, float]:
         plain.after_transformer(scores.split(1), pixels, plan, case.names, case.refine)
@@ -163,12 +167,12 @@ def _after(case: Case) -> Run:
 
 def _text(case: Case) -> Run:
     """80 prompts of one name: cut at the longest prompt, or all 77 tokens of each."""
-    tower, tokenizer = random_model(case.shape).text, clip_tokenizer()
+    tower, tokenizer = random_model(case.shape).text.to(case.device), clip_tokenizer()
     prompts = [template.replace("{}", "dog") for template in templates()]
 
     def run() -> dict[str, float]:
         if case.path == "plain":
-            tower(torch.from_numpy(tokenizer.encode(prompts, tower.context)))
+            tower(torch.from_numpy(tokenizer.encode(prompts, tower.context)).to(case.device))
         else:
             encode_prompts(tower, prompts, tokenizer)
         return {}
@@ -182,12 +186,13 @@ GEMM = (6 * 197, 768, 3072)  # the feed-forward of six windows
 def _gemm(case: Case) -> Run:
     """A product of the transformer's own shape, ten times: what the cores can do at best."""
     rows, inner, outer = GEMM
-    dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}[case.precision]
-    x, weight = torch.randn(rows, inner, dtype=dtype), torch.randn(outer, inner, dtype=dtype)
+    dtype = DTYPES[case.precision]
+    x = torch.randn(rows, inner).to(case.device, dtype)
+    weight = torch.randn(outer, inner).to(case.device, dtype)
 
     def run() -> dict[str, float]:
         for _ in range(10):
-            if case.precision == "bf16" or case.path == "plain":
+            if dtype != torch.float32 or case.path == "plain" or case.device != "cpu":
                 torch.nn.functional.linear(x, weight)
             else:
                 torch.ops.mkldnn._linear_pointwise(x, weight, None, "none", [], "")

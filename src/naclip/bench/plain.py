@@ -62,7 +62,9 @@ def qkv(block: Block, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 def last_block(block: Block, x: Tensor, grid: tuple[int, int]) -> Tensor:
     _, k, v = qkv(block, x)
-    weights = (k @ k.transpose(-2, -1) * k.shape[-1] ** -0.5 + neighbours(grid)).softmax(dim=-1)
+    weights = (
+        k @ k.transpose(-2, -1) * k.shape[-1] ** -0.5 + neighbours(grid).to(k.device)
+    ).softmax(dim=-1)
     attended = (weights @ v).transpose(1, 2).flatten(2)
     return F.linear(attended, block.attn.out_proj.weight, block.attn.out_proj.bias)
 
@@ -80,7 +82,7 @@ def after_transformer(
     scores: object, pixels: Tensor, plan: Plan, names: int, refine: bool
 ) -> tuple[Tensor, Tensor]:
     h, w = pixels.shape[-2:]
-    total, count = torch.zeros(1, names, h, w), torch.zeros(1, 1, h, w)
+    total, count = pixels.new_zeros(1, names, h, w), pixels.new_zeros(1, 1, h, w)
     height, width = plan.window
     corners = [(top, left) for top in plan.y.starts for left in plan.x.starts]
     for (top, left), grid in zip(corners, scores, strict=True):  # type: ignore[call-overload]
@@ -110,7 +112,8 @@ def pamr(image: Tensor, mask: Tensor) -> Tensor:
 def picked(maps: Tensor, centre: bool) -> Tensor:
     """(1, C, H, W) -> (1, C, neighbours, H, W) by convolutions with a single one each."""
     cells = [cell for cell in range(9) if centre or cell != 4]
-    kernels = nn.functional.one_hot(torch.tensor(cells), 9).float().view(-1, 1, 3, 3)
+    kernels = nn.functional.one_hot(torch.tensor(cells, device=maps.device), 9)
+    kernels = kernels.to(maps.dtype).view(-1, 1, 3, 3)
     single = maps.flatten(0, 1)[:, None]
     found = [
         F.conv2d(F.pad(single, (d,) * 4, mode="replicate"), kernels, dilation=d) for d in DILATIONS

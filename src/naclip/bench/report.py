@@ -24,7 +24,7 @@ Results = Sequence[tuple[Suite, Mapping[str, Result]]]
 PACKAGES = ("naclip", "torch", "numpy", "numba", "openvino")
 
 
-def machine() -> dict[str, Any]:
+def machine(device: str = "cpu") -> dict[str, Any]:
     import torch
 
     cpu = platform.processor() or platform.machine()
@@ -38,6 +38,8 @@ def machine() -> dict[str, Any]:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
+    if device == "cuda":
+        cpu = f"{torch.cuda.get_device_name()} beside {cpu}"
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     return {
         "cpu": cpu,

@@ -101,13 +101,17 @@ def plain_bytes(case: Case) -> int:
 def _too_large(case: Case) -> str:
     if case.path != "plain" or case.part not in ("image", "after"):
         return ""
-    needed, free = plain_bytes(case), available_bytes()
+    needed, free = plain_bytes(case), available_bytes(case.device)
     if needed < 0.7 * free:
         return ""
     return f"needs {needed / 1e9:.0f} GB, {free / 1e9:.0f} GB are free"
 
 
-def available_bytes() -> int:
+def available_bytes(device: str) -> int:
+    if device == "cuda":
+        import torch
+
+        return torch.cuda.mem_get_info()[0]
     if hasattr(os, "sysconf") and "SC_AVPHYS_PAGES" in os.sysconf_names:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return 8 << 30

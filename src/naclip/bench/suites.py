@@ -18,10 +18,10 @@ class Suite:
     along: str = ""  # field of a case, or `megapixels`, along which it is drawn
 
 
-def suites(quick: bool) -> list[Suite]:
+def suites(quick: bool, device: str = "cpu") -> list[Suite]:
     """quick: a small model and small problems, in about a minute."""
     shape = "small" if quick else "ViT-B/16"
-    base = Case("ours", shape=shape)
+    base = Case("ours", shape=shape, device=device)
     return [
         Suite("floor", "Products of the transformer's shape, ten of them", _floor(base)),
         Suite("raw", "500x375, 21 names, not refined", _image(base)),
@@ -35,9 +35,11 @@ def suites(quick: bool) -> list[Suite]:
     ]
 
 
-def fast_engines() -> list[tuple[str, str]]:
+def fast_engines(device: str = "cpu") -> list[tuple[str, str]]:
     """(engine, precision) of all that can run here."""
     found = [("torch", "fp32"), ("torch", "bf16")]
+    if device != "cpu":
+        return [*found, ("torch", "fp16")]
     if importlib.util.find_spec("openvino"):
         found += [("openvino", "fp32"), ("openvino", "bf16")]
         if importlib.util.find_spec("nncf"):
@@ -47,6 +49,8 @@ def fast_engines() -> list[tuple[str, str]]:
 
 def _floor(base: Case) -> dict[str, Case]:
     gemm = replace(base, part="gemm")
+    if base.device != "cpu":
+        return {precision: replace(gemm, precision=precision) for precision in ("fp32", "bf16")}
     return {
         "torch's own fp32": replace(gemm, path="plain"),
         "oneDNN fp32": gemm,
@@ -58,11 +62,23 @@ def _both(case: Case) -> dict[str, Case]:
     return {"plain": replace(case, path="plain"), "ours": case}
 
 
+def _plain(base: Case) -> dict[str, Case]:
+    """Twice where the CPU's allocator has a say: page faults cost the plain program more."""
+    plain = replace(base, path="plain")
+    if base.device != "cpu":
+        return {"plain": plain}
+    return {"plain": plain, "plain, tuned allocator": replace(plain, tuned=True)}
+
+
+def _fastest(base: Case) -> Case:
+    """Of those that leave labels alone."""
+    exact = [engine for engine, precision in fast_engines(base.device) if precision == "fp32"]
+    return replace(base, engine=exact[-1], precision="fp32")
+
+
 def _image(base: Case) -> dict[str, Case]:
-    cases = {"plain": replace(base, path="plain")}
-    if base.refine:
-        cases["plain, tuned allocator"] = replace(base, path="plain", tuned=True)
-    for engine, precision in fast_engines():
+    cases = _plain(base) if base.refine else {"plain": replace(base, path="plain")}
+    for engine, precision in fast_engines(base.device):
         cases[f"{engine} {precision}"] = replace(base, engine=engine, precision=precision)
         tower = replace(base, engine=engine, precision=precision, part="tower")
         if not base.refine:
@@ -72,12 +88,11 @@ def _image(base: Case) -> dict[str, Case]:
 
 def _many_names(base: Case) -> dict[str, Case]:
     case = replace(base, names=150, refine=True)
-    engine, precision = max(fast_engines(), key=lambda pair: pair == ("openvino", "fp32"))
+    fast = _fastest(case)
     return {
-        "plain": replace(case, path="plain"),
-        "plain, tuned allocator": replace(case, path="plain", tuned=True),
+        **_plain(case),
         "torch fp32": case,
-        f"{engine} {precision}": replace(case, engine=engine, precision=precision),
+        f"{fast.engine} {fast.precision}": fast,
     }
 
 
@@ -107,15 +122,13 @@ def _pixels(base: Case, quick: bool) -> dict[str, Case]:
 
 
 def _flight(base: Case, quick: bool) -> dict[str, Case]:
-    engine, precision = max(fast_engines(), key=lambda pair: pair == ("openvino", "fp32"))
-    case = replace(base, engine=engine, precision=precision)
+    case = _fastest(base)
     counts = (1, 2) if quick else (1, 2, 4)
     return {f"{count} images": replace(case, images=count) for count in counts}
 
 
 def _large(base: Case) -> dict[str, Case]:
-    engine, precision = max(fast_engines(), key=lambda pair: pair == ("openvino", "fp32"))
-    case = replace(base, names=150, refine=True, engine=engine, precision=precision)
+    case = replace(_fastest(base), names=150, refine=True)
     return {
         "2048x1024": replace(case, height=1024, width=2048),
         "4000x3000": replace(case, height=3000, width=4000),

@@ -48,10 +48,16 @@ class BatchSegmenter:
         precision: Precision = "auto",
         engine: Engine = "auto",
         activation: str | None = None,
+        calibration: Sequence[str | Path] = (),
         **options: Any,
     ) -> None:
         segmenter = load(
-            model, device=device, precision=precision, engine=engine, activation=activation
+            model,
+            device=device,
+            precision=precision,
+            engine=engine,
+            activation=activation,
+            calibration=calibration,
         )
         chosen = (settings or segmenter.model.defaults).updated(**options)
         words = vocabulary.complete(classes, background, chosen.decoding.threshold)

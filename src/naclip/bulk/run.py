@@ -223,6 +223,7 @@ def batch(
     precision: Precision = "auto",
     engine: Engine = "auto",
     activation: str | None = None,
+    calibration: Sequence[str | Path] = (),
     masks: bool = True,
     overlays: bool = False,
     table: bool = False,
@@ -236,6 +237,7 @@ def batch(
     """Segment all images of a folder, glob, list, tar or URL into a folder or URL; resumable.
 
     engine      what runs the frozen blocks: naclip.engines
+    calibration images, or folders of them, that int8 takes its ranges from
     machines    LocalMachine(readers, writers) by default, or naclip.RayCluster(...)
     options     any field of Settings: method, sigma, window, refine, threshold, ...
     """
@@ -248,7 +250,7 @@ def batch(
         vocabulary.complete(classes, background, chosen.decoding.threshold),
         chosen,
         vocabulary.templates() if templates is None else vocabulary.checked_templates(templates),
-        ModelChoice(str(model), device, precision, activation, engine),
+        ModelChoice(str(model), device, precision, activation, engine, tuple(calibration)),
         Outputs(masks, overlays, table),
         chunk,
         retry_failed,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
+from naclip import calibration as calibrating
 from naclip import engines, images
 from naclip.bulk import inputs, table
 from naclip.bulk.chunks import Chunk, Outcome
@@ -48,6 +50,7 @@ class ModelChoice:
     precision: Precision = "auto"
     activation: str | None = None
     engine: Engine = "auto"
+    calibration: tuple[str | Path, ...] = ()
 
     def open(self, fingerprint: str = "") -> Segmenter:
         """The model, with the very weights that the job began with."""
@@ -57,6 +60,7 @@ class ModelChoice:
             precision=self.precision,
             engine=self.engine,
             activation=self.activation,
+            calibration=self.calibration,
         )
         if fingerprint and segmenter.model.fingerprint != fingerprint:
             raise CheckpointError(
@@ -64,6 +68,15 @@ class ModelChoice:
                 "machine the same file"
             )
         return segmenter
+
+    def ran_on(self) -> dict[str, str]:
+        """As Segmenter.ran_on, of a settled choice."""
+        return {
+            "precision": self.precision,
+            "device": self.device,
+            "engine": self.engine,
+            "calibration": calibrating.digest(calibrating.pictures(self.calibration)),
+        }
 
     def settled(self, elsewhere: Device | None) -> tuple[Segmenter, ModelChoice]:
         """The model for this process, and how workers open it: with nothing left to chance.
@@ -80,9 +93,11 @@ class ModelChoice:
                     f"device {self.device} is asked for, but the machines' models are on "
                     f"{elsewhere}: give actors a GPU, or leave the device out"
                 )
-            segmenter = replace(self, device="cpu", precision="auto", engine="torch").open()
+            here = replace(self, device="cpu", precision="auto", engine="torch", calibration=())
+            segmenter = here.open()
             device = torch.device(elsewhere)
             precision = choose_precision(self.precision, device)
+            calibrating.check(precision, self.calibration)
             engine = engines.choose(self.engine, precision, device, segmenter.vision)
         chosen: dict[str, Any] = {"device": device.type, "precision": precision, "engine": engine}
         return segmenter, replace(self, **chosen)

@@ -53,6 +53,7 @@ def batch(
     activation: options.ActivationOption = None,
     device: options.DeviceOption = "auto",
     precision: options.PrecisionOption = "auto",
+    calibrate: options.CalibrateOption = None,
     masks: Annotated[bool, typer.Option(help="Mask PNGs that mirror the input")] = True,
     overlays: Annotated[bool, typer.Option("--overlays", help="Images under their masks")] = False,
     table: Annotated[
@@ -96,7 +97,7 @@ def batch(
         words_.complete(given, names, settings.decoding.threshold),
         settings,
         words_.templates(templates),
-        ModelChoice(model, device, precision, activation, blocks),  # type: ignore[arg-type]
+        ModelChoice(model, device, precision, activation, blocks, tuple(calibrate or ())),  # type: ignore[arg-type]
         Outputs(masks, overlays, table),
         chunk,
         retry_failed,

@@ -23,21 +23,24 @@ def bench(
         ),
     ] = None,
     runs: Annotated[int, typer.Option(min=1, help="Of each case; they take turns")] = 5,
+    device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
     plots: Annotated[bool, typer.Option(help="Draw the plots (extra figures)")] = True,
 ) -> None:
     """Measure speed and memory against a plain program of the same method."""
     from naclip.bench import accuracy, report
     from naclip.bench.run import compare
     from naclip.bench.suites import suites
+    from naclip.device import choose_device
     from naclip.errors import SettingsError, no_such
 
     if plots:
         report.require_plots()
-    chosen = {suite.key: suite for suite in suites(quick)}
+    place = choose_device(device).type  # type: ignore[arg-type]
+    chosen = {suite.key: suite for suite in suites(quick, place)}
     for key in only or []:
         if key not in (*chosen, "accuracy"):
             raise SettingsError(no_such("comparison", key, chosen, "naclip bench --help"))
-    about, results = report.machine(), []
+    about, results = report.machine(place), []
     for suite in chosen.values():
         if only and suite.key not in only:
             continue

@@ -59,6 +59,7 @@ def evaluate(
     activation: options.ActivationOption = None,
     device: options.DeviceOption = "auto",
     precision: options.PrecisionOption = "auto",
+    calibrate: options.CalibrateOption = None,
     engine: BlocksOrRay = "auto",
     address: Address = None,
     actors: Actors = "1,1000",
@@ -85,7 +86,8 @@ def evaluate(
     prompts = words_.templates(templates)
     run_options = Options(workers, skip_errors, resume, save_masks, prompts)
     on_ray, blocks = split_engine(engine)
-    choice = ModelChoice(model, device, precision, activation, blocks)  # type: ignore[arg-type]
+    images = tuple(calibrate or ())
+    choice = ModelChoice(model, device, precision, activation, blocks, images)  # type: ignore[arg-type]
     if on_ray:
         from naclip.evaluate.spread import Spread
 

@@ -6,6 +6,7 @@ import functools
 import inspect
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
@@ -29,6 +30,10 @@ PrecisionOption = Annotated[
 EngineOption = Annotated[
     str,
     typer.Option(help="What runs the frozen blocks: auto, torch, compile or openvino"),
+]
+CalibrateOption = Annotated[
+    list[Path] | None,
+    typer.Option(help="Image or folder that int8 takes its ranges from; repeat for more"),
 ]
 BackgroundOption = Annotated[
     str | None,

@@ -50,6 +50,7 @@ def table(
     device: options.DeviceOption = "auto",
     precision: options.PrecisionOption = "auto",
     engine: options.EngineOption = "auto",
+    calibrate: options.CalibrateOption = None,
 ) -> None:
     """Run a table's rows on the data sets that are given, beside the paper's numbers."""
     from naclip.evaluate import reproduce
@@ -66,7 +67,13 @@ def table(
         request = reproduce.Request(
             models, data or [], limit, out, run, keep_runs, refine_all, method or []
         )
-        loader = functools.partial(load, device=device, precision=precision, engine=engine)  # type: ignore[arg-type]
+        loader = functools.partial(
+            load,
+            device=device,  # type: ignore[arg-type]
+            precision=precision,  # type: ignore[arg-type]
+            engine=engine,  # type: ignore[arg-type]
+            calibration=calibrate or (),
+        )
         with Bar() as bar:
             written = reproduce.table(name, request, loader, bar)
     print(written[0].read_text("utf-8"))
@@ -95,6 +102,7 @@ def figure(
     device: options.DeviceOption = "auto",
     precision: options.PrecisionOption = "auto",
     engine: options.EngineOption = "auto",
+    calibrate: options.CalibrateOption = None,
 ) -> None:
     """Draw a figure as PNG and PDF, with its numbers as JSON."""
     from naclip.evaluate.figures import draw
@@ -105,7 +113,13 @@ def figure(
     draw.check(name)
     run = Options(workers, skip_errors, resume)
     request = draw.Request(image, patch or [], sample or [], data or [], limit, out, run, model)
-    segmenter = load(model, device=device, precision=precision, engine=engine)  # type: ignore[arg-type]
+    segmenter = load(
+        model,
+        device=device,  # type: ignore[arg-type]
+        precision=precision,  # type: ignore[arg-type]
+        engine=engine,  # type: ignore[arg-type]
+        calibration=calibrate or (),
+    )
     with Bar() as bar:
         written = draw.figure(name, request, segmenter, bar)
     print("\n".join(f"wrote {path}" for path in written))

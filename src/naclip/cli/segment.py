@@ -40,6 +40,7 @@ def segment(
     device: options.DeviceOption = "auto",
     precision: options.PrecisionOption = "auto",
     engine: options.EngineOption = "auto",
+    calibrate: options.CalibrateOption = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Mask PNG; a folder for many images")
     ] = None,
@@ -70,6 +71,7 @@ def segment(
         precision=precision,  # type: ignore[arg-type]
         engine=engine,  # type: ignore[arg-type]
         activation=activation,
+        calibration=calibrate or (),
     )
 
     done: list[dict[str, Any]] = []

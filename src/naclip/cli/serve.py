@@ -48,6 +48,8 @@ def serve(
     activation: options.ActivationOption = None,
     device: options.DeviceOption = "auto",
     precision: options.PrecisionOption = "auto",
+    engine: options.EngineOption = "auto",
+    calibrate: options.CalibrateOption = None,
 ) -> None:
     """Segment over HTTP, and a page to play with words: http://127.0.0.1:8000/"""
     from naclip.serve import require_extra
@@ -80,7 +82,14 @@ def serve(
         )
     os.environ.pop(TOKEN, None)  # not for whatever reads the environment later
     hosts = tuple(allow_host or ()) + (LOOPBACK if local else ())
-    segmenter = load(model, device=device, precision=precision, activation=activation)  # type: ignore[arg-type]
+    segmenter = load(
+        model,
+        device=device,  # type: ignore[arg-type]
+        precision=precision,  # type: ignore[arg-type]
+        engine=engine,  # type: ignore[arg-type]
+        activation=activation,
+        calibration=calibrate or (),
+    )
     known = () if "*" in hosts or not (local or allow_host) else hosts
     app = create_app(segmenter, limits, token=token, hosts=known, warm=warm)
     run(app, Address(host, port))

@@ -11,6 +11,7 @@ is fastest among those that leave labels alone but for the rounding of floats.
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 from typing import Protocol
 
 import torch
@@ -71,14 +72,22 @@ def _fastest(precision: str, device: torch.device, tower: VisionTower) -> str:
 
 
 def start(
-    asked: Engine, precision: str, device: torch.device, tower: VisionTower, fingerprint: str
+    asked: Engine,
+    precision: str,
+    device: torch.device,
+    tower: VisionTower,
+    fingerprint: str,
+    samples: Sequence[Tensor] = (),
 ) -> Runner:
-    """`tower` moves to the device and dtype that its last block(s) will run in."""
+    """`tower` moves to the device and dtype that its last block(s) will run in.
+
+    samples     windows (B, 3, h, w) that int8 takes its ranges from
+    """
     chosen = choose(asked, precision, device, tower)
     if chosen == "openvino":
         from naclip.engines.openvino import OpenVino
 
-        return OpenVino(tower.to(device, torch.float32), precision, fingerprint)
+        return OpenVino(tower.to(device, torch.float32), precision, fingerprint, samples)
     ready = tower.to(device, DTYPES[precision])
     if chosen == "compile":
         from naclip.engines.compile import Compiled

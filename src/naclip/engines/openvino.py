@@ -29,12 +29,19 @@ class OpenVino:
     name = "openvino"
     dtype = torch.float32  # the last block costs little and stays exact
 
-    def __init__(self, tower: VisionTower, precision: str, fingerprint: str) -> None:
+    def __init__(
+        self,
+        tower: VisionTower,
+        precision: str,
+        fingerprint: str,
+        samples: Sequence[Tensor] = (),
+    ) -> None:
         self.tower = tower
         self.precision = precision
         self.fingerprint = fingerprint
         self.core = _core()
-        self.samples: list[NDArray[np.float32]] = []  # what int8 takes its ranges from
+        with torch.inference_mode():  # tokens of the windows that int8 takes its ranges from
+            self.samples = [tower.embed(pixels).numpy() for pixels in samples]
         self._models: dict[int, Any] = {}
         self._one_at_a_time = threading.RLock()  # a compiled model holds one set of buffers
 
@@ -43,19 +50,11 @@ class OpenVino:
         last = min(last, len(self.tower.blocks))
         tokens = self.tower.embed(pixels).numpy()
         with self._one_at_a_time:
-            if self.precision == "int8" and not self.samples:
-                self.samples = [tokens]
             if last not in self._models:
                 self._models[last] = self._load(last)
             outputs = self._models[last](tokens)
             copies = tuple(torch.from_numpy(np.array(value)) for value in outputs.values())
         return Trace(copies, grid)
-
-    def calibrate(self, batches: Sequence[Tensor]) -> None:
-        """Take int8's ranges from these pixels instead of from the first ones to be traced."""
-        with self._one_at_a_time:
-            self.samples = [self.tower.embed(pixels).numpy() for pixels in batches]
-            self._models.clear()
 
     def _load(self, last: int) -> Any:
         config = {

@@ -19,7 +19,7 @@ from typing import Any
 import naclip
 from naclip.errors import DataError
 from naclip.evaluate import metric, published
-from naclip.evaluate.run import Evaluated, Options, names_hash
+from naclip.evaluate.run import Elsewhere, Evaluated, Options, names_hash
 from naclip.files import atomic
 from naclip.pipeline import Segmenter
 
@@ -33,7 +33,7 @@ def document(result: Evaluated, segmenter: Segmenter, options: Options) -> dict[
     return {
         "format": FORMAT,
         "data": data_of(result),
-        "model": model_of(segmenter),
+        "model": model_of(segmenter, options.spread),
         "settings": job.settings.flat(),
         "words": {
             "classes": dict(zip(job.words.classes, job.words.names, strict=True)),
@@ -65,14 +65,12 @@ def data_of(result: Evaluated) -> dict[str, Any]:
     }
 
 
-def model_of(segmenter: Segmenter) -> dict[str, Any]:
+def model_of(segmenter: Segmenter, elsewhere: Elsewhere | None = None) -> dict[str, Any]:
     return {
         "name": segmenter.model.name,
         "sha256": segmenter.model.fingerprint,
         "activation": segmenter.model.shape.activation,
-        "precision": segmenter.precision,
-        "device": str(segmenter.device),
-        "engine": segmenter.engine.name,
+        **(elsewhere or segmenter).ran_on(),
     }
 
 

@@ -35,6 +35,21 @@ class Progress(Protocol):
     def step(self, entries: Mapping[str, Sparse]) -> None: ...
 
 
+class Elsewhere(Protocol):
+    """As `lines`, on other machines; and what their models run on."""
+
+    def __call__(
+        self,
+        segmenter: Segmenter,
+        jobs: Sequence[Job],
+        texts: Mapping[Vocabulary, Tensor],
+        indices: Sequence[int],
+        options: Options,
+    ) -> Iterator[Line]: ...
+
+    def ran_on(self) -> dict[str, str]: ...
+
+
 @dataclass(frozen=True)
 class Options:
     workers: int = 2  # threads that read images ahead
@@ -42,7 +57,7 @@ class Options:
     resume: bool = False
     masks: Path | None = None  # where to save the labels that the first job predicts
     prompts: tuple[str, ...] = field(default_factory=templates)
-    spread: Callable[..., Iterator[Line]] | None = None  # as `lines`, on other machines
+    spread: Elsewhere | None = None
 
 
 @dataclass(frozen=True)
@@ -97,9 +112,7 @@ def describe(segmenter: Segmenter, jobs: Sequence[Job], options: Options) -> dic
         "naclip": __version__,
         "weights": model.fingerprint,
         "activation": model.shape.activation,
-        "precision": segmenter.precision,
-        "device": str(segmenter.device),
-        "engine": segmenter.engine.name,
+        **(options.spread or segmenter).ran_on(),
         "prompts": options.prompts,
         "masks": str(options.masks.resolve()) if options.masks else None,
         "jobs": {

@@ -43,6 +43,9 @@ class Spread:
     machines: RayCluster
     model: ModelChoice
 
+    def ran_on(self) -> dict[str, str]:
+        return self.model.ran_on()
+
     def __call__(
         self,
         segmenter: Segmenter,

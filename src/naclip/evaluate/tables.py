@@ -98,7 +98,7 @@ def _backbones(model: str | None) -> list[Row]:
     for row in published.tables()["backbones"]:
         printed = row.get(model or "", [math.nan] * len(BACKBONE_BENCHMARKS))
         values = {n: number(v) for n, v in zip(BACKBONE_BENCHMARKS, printed, strict=True)}
-        average = number(sum(printed) / len(printed))
+        average = row["average"].get(model)
         rows.append(Row(row["system"], row["post"], values, average, METHODS[row["method"]]))
     return rows
 
