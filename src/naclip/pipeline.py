@@ -268,6 +268,7 @@ def _result(
         has_background=words.has_background,
         image=picture.rgb,
         _probabilities_of=probabilities,
+        name=picture.name,
     )
 
 

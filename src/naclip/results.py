@@ -45,6 +45,7 @@ class Segmentation:
     has_background: bool  # label 0 is background
     image: NDArray[np.uint8] = field(repr=False)  # (H, W, 3), upright
     _probabilities_of: Callable[[Sequence[int]], NDArray[np.float32]] = field(repr=False)
+    name: str = "image"  # where the image was read from
 
     def __post_init__(self) -> None:
         for array in (self.labels, self.scores, self.image):

@@ -1,0 +1,1 @@
+"""Results as the files and objects that other tools read."""
