@@ -16,6 +16,7 @@ from naclip.cli import (
     datasets,
     demo,
     evaluate,
+    export,
     lists,
     reproduce,
     segment,
@@ -38,6 +39,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.add_typer(reproduce.app, name="reproduce")
 app.command("compare")(compare.compare)
 app.command("datasets")(datasets.datasets)
+app.add_typer(export.app, name="export")
 app.command("serve")(serve.serve)
 app.command("bench")(bench.bench)
 app.command("methods")(lists.methods)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -13,7 +13,8 @@ import typer
 from typer.core import TyperCommand
 
 from naclip.clip.sources import DEFAULT_MODEL
-from naclip.errors import SettingsError
+from naclip.errors import SettingsError, UsageError
+from naclip.files import is_file
 from naclip.settings import Settings, options
 
 ModelOption = Annotated[
@@ -60,12 +61,18 @@ class Command(TyperCommand):
 def background_names(text: str | None) -> bool | list[str] | None:
     if text is None:
         return None
+    if is_file(Path(text)):  # `--background photo.jpg` was meant to stand alone
+        raise UsageError(f"--background takes {text!r} as a name: put the images before it")
     return True if text == VOC_BACKGROUND else text.split(",")
 
 
-def with_settings(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command an option for each field of Settings; it gets those set as `changes`."""
-    added = [_method()] + [_parameter(group, part) for group, part in options()]
+def with_settings(command: Callable[..., Any], leave_out: Sequence[str] = ()) -> Callable[..., Any]:
+    """Give a command an option for each field of Settings; it gets those set as `changes`.
+
+    leave_out    groups of settings that the command has no use for
+    """
+    added = [_method()]
+    added += [_parameter(group, part) for group, part in options() if group not in leave_out]
     names = {parameter.name for parameter in added}
 
     @functools.wraps(command)

@@ -37,7 +37,7 @@ class TextTower(nn.Module):
         x = self.token_embedding(ids) + self.positional_embedding[: ids.shape[1]]
         for block in self.transformer.resblocks:
             x = block(x, causal=True)
-        at_end = x[torch.arange(len(ids), device=ids.device), ids.argmax(dim=-1)]
+        at_end = x[torch.arange(ids.shape[0], device=ids.device), ids.argmax(dim=-1)]
         return self.ln_final(at_end) @ self.text_projection
 
     @property

@@ -77,6 +77,30 @@ class Tokenizer:
             row[:count] = [START, *tokens.ids, END]
         return ids
 
+    def portable(self) -> str:
+        """tokenizer.json of the library `tokenizers`, to be used without naclip.
+
+        It cleans as `clean` does, but that it neither mends broken unicode nor unescapes HTML.
+        """
+        from tokenizers import Regex, normalizers
+        from tokenizers import Tokenizer as Fast
+        from tokenizers.processors import TemplateProcessing
+
+        copy = Fast.from_str(self._fast.to_str())
+        copy.normalizer = normalizers.Sequence(
+            [
+                normalizers.NFC(),
+                normalizers.Replace(Regex(r"\s+"), " "),
+                normalizers.Strip(),
+                normalizers.Lowercase(),
+            ]
+        )
+        start, end = "<|startoftext|>", "<|endoftext|>"
+        copy.post_processor = TemplateProcessing(
+            single=f"{start} $A {end}", special_tokens=[(start, START), (end, END)]
+        )
+        return str(copy.to_str())
+
 
 def shortened(text: str, length: int = 60) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
