@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from naclip.errors import SettingsError, no_such
-from naclip.export import coco
+from naclip.export import coco, label_studio
 from naclip.export.writer import Format
 
 FORMATS: dict[str, Format] = {
     "coco": coco.FORMAT,
+    "label-studio": label_studio.FORMAT,
 }
 
 
