@@ -24,6 +24,11 @@ SCORES = np.arange(12, dtype=np.float32).reshape(3, 4) / 12
 CLASSES = Classes(("background", "cat", "sofa"), has_background=True)
 
 
+def masks_of(prediction: dict) -> dict[str, np.ndarray]:
+    """By the SDK, which wants a region's value beside its type, as its exports have it."""
+    return decode_from_annotation("label", [{**r, **r["value"]} for r in prediction["result"]])
+
+
 def tasks(item: Item, options: Options) -> list[dict]:
     form = formats.find("label-studio")
     part = form.make(item, options).part
@@ -43,7 +48,7 @@ def test_the_sdk_accepts_the_tasks_and_reads_the_masks_back() -> None:
     assert interface.validate_task({"data": task["data"]}) is True
     (prediction,) = task["predictions"]
     assert interface.validate_prediction(prediction, return_errors=True) == []
-    masks = decode_from_annotation("label", prediction["result"])
+    masks = masks_of(prediction)
     assert list(masks) == ["label-cat-0", "label-sofa-0"]
     for label, mask in enumerate(masks.values(), start=1):
         np.testing.assert_array_equal(mask == 255, label == LABELS)
@@ -56,7 +61,7 @@ def test_parts_are_regions_of_their_own_by_hand() -> None:
     labels = np.array([[1, 0, 1, 0, 1], [1, 0, 0, 0, 1]], np.uint16)
     (task, _) = tasks(Item(labels, CLASSES, "x.jpg"), Options(instances=True, min_pixels=2))
     (prediction,) = task["predictions"]
-    masks = decode_from_annotation("label", prediction["result"])
+    masks = masks_of(prediction)
     np.testing.assert_array_equal(np.argwhere(masks["label-cat-0"])[:, 1], [0, 0])
     np.testing.assert_array_equal(np.argwhere(masks["label-cat-1"])[:, 1], [4, 4])
     assert prediction["score"] is None
