@@ -110,6 +110,7 @@ def test_defaults_are_the_papers() -> None:
         "refine": True,
         "refine_steps": 10,
         "refine_dilations": (8, 16),
+        "refiner": "pamr",
         "logit_scale": 40.0,
         "threshold": 0.0,
     }
@@ -141,6 +142,7 @@ OTHER: dict[str, Any] = {
     "refine": False,
     "refine_steps": 4,
     "refine_dilations": (1, 2),
+    "refiner": "crf",
     "logit_scale": 100.0,
     "threshold": 0.25,
 }

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from naclip import refine
+from naclip import refine, refiners
 from naclip.decode import Decoded, decode
 from naclip.settings import Refinement
 from naclip.windows import Stitched
@@ -28,16 +28,24 @@ class ScoreMaps:
         """(first name, maps (names, H, W)) of some ranges of names, refined if that is asked."""
         height, width = self.stitched.size
         at_once = max(1, FLOATS_AT_ONCE // (height * width))
+        stitched, pamr = self._ready()
         weights: Tensor | None = None
-        if self.refinement.refine:
+        if pamr:
             guide = refine.guidance(self.pixels, (height, width))
             weights = refine.affinity(guide, self.refinement.refine_dilations)
         for span in names:
             for first in range(span.start, span.stop, at_once):
-                maps = self.stitched.maps(first, min(first + at_once, span.stop))
+                maps = stitched.maps(first, min(first + at_once, span.stop))
                 if weights is not None:
                     maps = refine.refine(maps, weights, self.refinement)
                 yield first, maps
+
+    def _ready(self) -> tuple[Stitched, bool]:
+        """The scores, and whether PAMR is still to come: it needs no map of all names at once."""
+        chosen = self.refinement
+        if not chosen.refine or chosen.refiner == "pamr":
+            return self.stitched, chosen.refine
+        return refiners.refined(self.stitched, self.pixels, chosen, self.logit_scale), False
 
     def decode(self, lean: bool = False) -> Decoded:
         """Labels and scores. lean: no margin, and no log_classes unless they cost a refinement."""
@@ -45,11 +53,10 @@ class ScoreMaps:
             return self.decode_in_torch()
         from naclip.kernels import decoding  # Numba takes a moment to import
 
-        guide = None
-        if self.refinement.refine:
-            guide = refine.guidance(self.pixels, self.stitched.size)
+        stitched, pamr = self._ready()
+        guide = refine.guidance(self.pixels, stitched.size) if pamr else None
         return decoding.decode(
-            self.stitched, guide, self.refinement, self.class_of, self.logit_scale, lean
+            stitched, guide, self.refinement, self.class_of, self.logit_scale, lean
         )
 
     def decode_in_torch(self) -> Decoded:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from naclip import calibration as calibrating
-from naclip import engines, images, scoring, vocabulary, windows
+from naclip import engines, images, refiners, scoring, vocabulary, windows
 from naclip.clip.model import ClipModel, open_model
 from naclip.clip.names import text_features
 from naclip.clip.sources import DEFAULT_MODEL
@@ -149,7 +149,7 @@ class Segmenter:
             resized=(encoded.pixels.shape[1], encoded.pixels.shape[2]),
             **self.ran_on(),
             seconds=watch.seconds,
-            notes=picture.notes,
+            notes=picture.notes + refiners.notes(picture.size, settings.refinement),
         )
         return _result(picture, words, settings.decoding.threshold, maps, decoded, report)
 

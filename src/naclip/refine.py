@@ -59,11 +59,14 @@ def _deviation(image: Tensor, dilations: tuple[int, ...]) -> Tensor:
 def refine(maps: Tensor, weights: Tensor, refinement: Refinement) -> Tensor:
     """(names, H, W) score maps -> the same, refined with `weights` from `affinity`."""
     for _ in range(refinement.refine_steps):
-        total = torch.zeros_like(maps)
-        neighbours = (
-            x for dilation in refinement.refine_dilations for x in shifted(maps, dilation)
-        )
-        for weight, neighbour in zip(weights, neighbours, strict=True):
-            total.addcmul_(neighbour, weight)
-        maps = total
+        maps = step(maps, weights, refinement.refine_dilations)
     return maps
+
+
+def step(maps: Tensor, weights: Tensor, dilations: tuple[int, ...]) -> Tensor:
+    """Each score replaced by the weighted sum of its neighbours'."""
+    total = torch.zeros_like(maps)
+    neighbours = (x for dilation in dilations for x in shifted(maps, dilation))
+    for weight, neighbour in zip(weights, neighbours, strict=True):
+        total.addcmul_(neighbour, weight)
+    return total

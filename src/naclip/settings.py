@@ -17,6 +17,7 @@ Similarity = Literal["qk", "kk", "qq", "vv", "qq+kk", "gem", "none", "self"]
 Neighbours = Literal["off", "gaussian", "scaled"]
 BlockKind = Literal["reduced", "vanilla", "dual"]
 Scoring = Literal["cosine", "surgery"]
+Refiner = Literal["pamr", "guided", "crf"]
 Precision = Literal["auto", "fp32", "bf16", "fp16", "int8"]
 Engine = Literal["auto", "torch", "compile", "openvino"]
 Device = Literal["auto", "cpu", "cuda", "mps"]
@@ -125,14 +126,16 @@ class Method:
 
 @dataclass(frozen=True)
 class Refinement:
-    """Pixel-adaptive mask refinement (PAMR), section 5.1 "Implementation details"."""
+    """Section 5.1 "Implementation details": PAMR. The others are not the paper's."""
 
-    refine: bool = option(True, "Sharpen the masks along the image's edges (PAMR)")
+    refine: bool = option(True, "Sharpen the masks along the image's edges")
     refine_steps: int = option(10, "Steps of the refinement")
     refine_dilations: tuple[int, ...] = option((8, 16), "Distances of the neighbours it looks at")
+    refiner: Refiner = option("pamr", "What sharpens them; pamr is the paper's")
 
     def __post_init__(self) -> None:
         _require_kinds(self)
+        _require_one_of("refiner", self.refiner, Refiner)
         _require(self.refine_steps >= 1, f"refine_steps is {self.refine_steps}: use at least 1")
         _require(
             bool(self.refine_dilations) and all(d >= 1 for d in self.refine_dilations),

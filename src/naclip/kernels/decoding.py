@@ -20,10 +20,10 @@ def decode(
     logit_scale: float,
     lean: bool,
 ) -> Decoded:
-    """`guide` (3, H, W) where the scores are to be refined; `lean` as in ScoreMaps.decode."""
+    """`guide` (3, H, W) where PAMR is to refine the scores; `lean` as in ScoreMaps.decode."""
     of_names = np.asarray(class_of)
     ends = np.append(of_names[1:] != of_names[:-1], True)
-    planes = _planes(stitched.size, max(class_of), lean, bool(ends.all()), guide is not None)
+    planes = _planes(stitched.size, max(class_of), lean, bool(ends.all()), refinement.refine)
     a_y, a_x = stitched.a_y.numpy(), stitched.a_x.numpy()
     grid = fused.grids(stitched.cells_NYX.numpy(), a_y, a_x, logit_scale)
     labels = of_names.astype(np.float32)
