@@ -2,7 +2,7 @@
 
 NaclipError
 ├── UsageError            the request makes no sense: exit code 2 on the command line
-│   ├── SettingsError         an impossible setting, method or preset
+│   ├── SettingsError         an impossible setting; an unknown method, model or preset
 │   └── VocabularyError       empty, repeated or unusable names
 └── FailureError          a sound request that could not be carried out: exit code 1
     ├── ImageError            an image that cannot be read or segmented

@@ -6,19 +6,24 @@ import json
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 
+from naclip import vocabulary
 from naclip.errors import MissingExtraError, SettingsError, UsageError
 from naclip.evaluate import heuristic, markdown, published, reproduce, tables
+from naclip.evaluate.analysis import name_variants
 from naclip.evaluate.compare import compare, draw
 from naclip.evaluate.evaluation import evaluate
 from naclip.evaluate.figures import new_figure
 from naclip.evaluate.figures.draw import Request, figure
-from naclip.evaluate.report import read_json
-from naclip.evaluate.run import Options
+from naclip.evaluate.jobs import Job
+from naclip.evaluate.report import compared, read_json
+from naclip.evaluate.run import Evaluated, Options
 from naclip.pipeline import Segmenter
 from naclip.settings import METHODS, find_preset
 
@@ -86,6 +91,26 @@ def test_the_papers_number_for_a_setting(
 ) -> None:
     settings = find_preset(benchmark).updated(**changes)
     assert published.same_setting(benchmark, settings, _Model()) == expected  # type: ignore[arg-type]
+
+
+def test_other_prompts_or_names_have_no_number_in_the_paper(
+    segmenter: Segmenter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everything else being as the paper has it."""
+    monkeypatch.setattr(published, "same_setting", lambda *_: 50.0)
+    data = opened(voc(tmp_path, 1))
+    job = Job("main", data, data.words, data.settings)
+    fewer = replace(job, words=name_variants(data.words)["without synonyms"])
+    matrix = np.eye(21, dtype=np.int64)
+
+    def printed(job: Job, prompts: tuple[str, ...]) -> object:
+        found = Evaluated(job, {}, {}, 0.0)
+        return compared(found, segmenter, prompts, matrix)
+
+    the_80 = vocabulary.templates()
+    assert printed(job, the_80) == {"miou_percent": 50, "difference": 50, "same_images": False}
+    assert printed(job, PLAIN) is None
+    assert printed(fewer, the_80) is None
 
 
 def test_other_weights_have_no_number_in_the_paper(segmenter: Segmenter) -> None:

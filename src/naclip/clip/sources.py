@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from naclip.cache import sha256
-from naclip.errors import CheckpointError, no_such
+from naclip.errors import CheckpointError, SettingsError, no_such
 from naclip.files import is_file, is_folder
 from naclip.settings import Method, Settings, Windowing
 
@@ -103,7 +103,7 @@ def find_source(model: str | Path) -> Source:
         known = MODELS[str(model)]
         return _from_package(known) if known.packaged else _from_hub(known.name, known.hub)
     if not str(model):
-        raise CheckpointError("no model: use a name (see naclip models), a path or a hub id")
+        raise SettingsError("no model: use a name (see naclip models), a path or a hub id")
     path = Path(model).expanduser()
     if is_folder(path):
         return _from_folder(path)
@@ -115,7 +115,7 @@ def find_source(model: str | Path) -> Source:
         raise CheckpointError(f"{model}: no such file")
     if HUB_ID.fullmatch(text) and not text.lower().startswith("vit-"):
         return _from_hub(text, text)
-    raise CheckpointError(
+    raise SettingsError(
         no_such("model", text, MODELS, "naclip models") + "; a path or a hub id works too"
     )
 

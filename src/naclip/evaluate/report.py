@@ -22,6 +22,7 @@ from naclip.evaluate import metric, published
 from naclip.evaluate.run import Elsewhere, Evaluated, Options, names_hash
 from naclip.files import atomic
 from naclip.pipeline import Segmenter
+from naclip.vocabulary import templates
 
 FORMAT = "naclip evaluation 1"
 
@@ -41,7 +42,7 @@ def document(result: Evaluated, segmenter: Segmenter, options: Options) -> dict[
             "prompts": options.prompts,
         },
         "result": numbers(matrix, job.words.classes) | interval_of(result),
-        "published": compared(result, segmenter, matrix),
+        "published": compared(result, segmenter, options.prompts, matrix),
         "skipped": dict(result.skipped),
         "versions": versions(),
         "masks": str(options.masks.resolve()) if options.masks else None,
@@ -102,13 +103,13 @@ def number(value: float) -> float | None:
 
 
 def compared(
-    result: Evaluated, segmenter: Segmenter, matrix: metric.Counts
+    result: Evaluated, segmenter: Segmenter, prompts: tuple[str, ...], matrix: metric.Counts
 ) -> dict[str, Any] | None:
     """The paper's number for the same setting, where it has one."""
     data = result.job.data
     if data.name not in published.tables()["benchmarks"]:
         return None
-    if result.job.words != data.words:
+    if result.job.words != data.words or prompts != templates():
         return None
     miou = published.same_setting(data.name, result.job.settings, segmenter.model)
     if miou is None:
