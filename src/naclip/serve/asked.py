@@ -60,7 +60,6 @@ def words(fields: Any, threshold: float, limits: Limits) -> Vocabulary:
     if fields.vocabulary and fields.vocabulary not in BENCHMARKS:
         detail = no_such("vocabulary", fields.vocabulary, BENCHMARKS, "/v1/vocabularies")
         raise unprocessable(detail, "vocabulary")
-    background = fields.background
     if len(fields.classes or ()) > limits.max_classes:
         detail = f"{len(fields.classes):,} classes: the limit is {limits.max_classes:,}"
         raise unprocessable(detail, "classes")
@@ -69,6 +68,13 @@ def words(fields: Any, threshold: float, limits: Limits) -> Vocabulary:
         found = given or vocabulary.parse(fields.classes or [])
     except NaclipError as error:
         raise of_error(error, "classes") from None
+    return bounded(found, fields.background, threshold, limits)
+
+
+def bounded(
+    found: Vocabulary, background: bool | Sequence[str] | None, threshold: float, limits: Limits
+) -> Vocabulary:
+    """With the background that is asked for, and not more names than the service lets."""
     try:
         complete = vocabulary.complete(found, background, threshold)
     except NaclipError as error:

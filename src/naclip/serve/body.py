@@ -54,8 +54,8 @@ async def fields(
     """The validated fields and the image files, from JSON or from a form."""
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type == "application/json":
-        values = _json(body)
-        files = [_base64(text, name) for name in FILES for text in _listed(values.get(name))]
+        values = json_object(body)
+        files = [base64_bytes(text, name) for name in FILES for text in _listed(values.get(name))]
     elif content_type == "multipart/form-data":
         values, files = await _form(request, body, kind)
     else:
@@ -64,10 +64,10 @@ async def fields(
             f"content type {content_type or 'missing'}: send multipart/form-data with a file "
             "field image, or application/json with image as base64",
         )
-    return _validated(values, kind), files
+    return validated(values, kind), files
 
 
-def _json(body: bytes) -> dict[str, Any]:
+def json_object(body: bytes) -> dict[str, Any]:
     try:
         values = json.loads(body, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -85,7 +85,7 @@ def _listed(value: Any) -> list[Any]:
     return [] if value is None else value if isinstance(value, list) else [value]
 
 
-def _base64(text: Any, field: str) -> bytes:
+def base64_bytes(text: Any, field: str) -> bytes:
     if not isinstance(text, str):
         raise unprocessable(f"{field} is {type(text).__name__}: expected base64 text", field)
     try:
@@ -121,13 +121,13 @@ async def _form(
             files.append(await value.read())
         else:
             texts.setdefault(name, []).append(value)
-    values = {name: _scalar_or_list(name, texts[name], kind) for name in texts}
+    values = {name: scalar_or_list(name, texts[name], kind) for name in texts}
     if "images" in kind.model_fields:
         values["images"] = [""] * len(files)  # counted and typed as in JSON
     return values, files
 
 
-def _scalar_or_list(name: str, texts: list[str], kind: type[BaseModel]) -> Any:
+def scalar_or_list(name: str, texts: list[str], kind: type[BaseModel]) -> Any:
     """A list where the field is one; `background=true` may stand alone."""
     field = kind.model_fields.get(name)
     wanted = str(field.annotation) if field else ""
@@ -138,7 +138,7 @@ def _scalar_or_list(name: str, texts: list[str], kind: type[BaseModel]) -> Any:
     return texts[0]
 
 
-def _validated(values: dict[str, Any], kind: type[BaseModel]) -> BaseModel:
+def validated(values: dict[str, Any], kind: type[BaseModel]) -> BaseModel:
     for name in values:
         if name not in kind.model_fields:
             shown = name[:100].encode("utf-8", "replace").decode()

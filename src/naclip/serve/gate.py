@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import binascii
 import hmac
+from base64 import b64decode
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers
@@ -10,7 +12,7 @@ from starlette.datastructures import Headers
 from naclip.serve.problems import Problem
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-OPEN = ("/v1/", "/metrics")  # beginnings of paths that a token protects
+OPEN = ("/v1/", "/metrics", "/setup", "/predict", "/versions")  # what a token protects
 FETCHES = ("same-origin", "none")  # Sec-Fetch-Site of our own page, and of no page at all
 
 
@@ -34,15 +36,26 @@ class Gate:
             raise Problem(403, "requests of other sites' pages are refused")
         if protected and self.token:
             given = headers.get("authorization", "")
-            scheme, _, token = given.partition(" ")
-            same = hmac.compare_digest(token.strip().encode(), self.token.encode())
-            if scheme.lower() != "bearer" or not same:
+            if not hmac.compare_digest(_token_of(given), self.token.encode()):
                 detail = "a token is required" if not given else "the token is not the right one"
                 raise Problem(
                     401,
                     f"{detail}: send the header Authorization: Bearer TOKEN",
                     headers={"WWW-Authenticate": 'Bearer realm="naclip"'},
                 )
+
+
+def _token_of(authorization: str) -> bytes:
+    """`Bearer TOKEN`; or the password of `Basic`, which is all that Label Studio can send."""
+    scheme, _, sent = authorization.partition(" ")
+    if scheme.lower() == "bearer":
+        return sent.strip().encode()
+    if scheme.lower() == "basic":
+        try:
+            return b64decode(sent, validate=True).partition(b":")[2]
+        except binascii.Error:
+            return b""
+    return b""
 
 
 def _host_name(host: str) -> str:

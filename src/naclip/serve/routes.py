@@ -19,6 +19,7 @@ from naclip.serve import answers, asked, body, openapi
 from naclip.serve.fields import AttentionFields, EmbedFields, SegmentFields
 from naclip.serve.problems import Problem
 from naclip.serve.service import Service
+from naclip.serve.worker import Work
 from naclip.settings import Settings
 from naclip.vocabulary import Vocabulary
 
@@ -65,20 +66,12 @@ def plan(
     fields: Any,
     form: str,
     urgent: bool = True,
-) -> Any:
-    """The work of one image: what it depends on, and what is done with its features."""
-    limits, segmenter = service.limits, service.segmenter
-    reading = asked.reading(picture.size, settings, segmenter.model.shape.patch, limits)
-    asked.check_values(picture.size, len(words.prompts), limits)
+) -> Work:
+    """The work of one image that is answered in one of the service's own forms."""
+    segmenter = service.segmenter
     templates = vocabulary.templates(fields.templates)
 
-    def finish(encoded: Encoded | None, check: Check) -> tuple[bytes, str]:
-        assert encoded is not None
-        for first in range(0, len(words.prompts), NAMES_AT_ONCE):
-            check()  # unknown names cost the most: they are encoded in parts, then remembered
-            part = words.prompts[first : first + NAMES_AT_ONCE]
-            text_features(segmenter.model, part, templates)
-        check()
+    def answer(encoded: Encoded, check: Check) -> tuple[bytes, str]:
         if form == "maps":
             return _maps(service, encoded, words, settings, templates, image_id), answers.MAPS
         result = segmenter.name_pixels(picture, encoded, words, settings, templates)
@@ -90,7 +83,33 @@ def plan(
         found = answers.document(result, fields.rle, {"image_id": image_id})
         return json.dumps(found).encode(), "application/json"
 
-    return service.work((picture, image_id), reading, finish, urgent)
+    return work_of(service, (picture, image_id), words, settings, templates, answer, urgent)
+
+
+def work_of(
+    service: Service,
+    picture: tuple[Picture, str],
+    words: Vocabulary,
+    settings: Settings,
+    templates: tuple[str, ...],
+    answer: Callable[[Encoded, Check], Any],
+    urgent: bool = True,
+) -> Work:
+    """What an image's work depends on; its names are encoded before `answer` of its features."""
+    limits, model = service.limits, service.segmenter.model
+    size = picture[0].size
+    reading = asked.reading(size, settings, model.shape.patch, limits)
+    asked.check_values(size, len(words.prompts), limits)
+
+    def finish(encoded: Encoded | None, check: Check) -> Any:
+        assert encoded is not None
+        for first in range(0, len(words.prompts), NAMES_AT_ONCE):
+            check()  # unknown names cost the most: they are encoded in parts, then remembered
+            text_features(model, words.prompts[first : first + NAMES_AT_ONCE], templates)
+        check()
+        return answer(encoded, check)
+
+    return service.work(picture, reading, finish, urgent)
 
 
 @torch.inference_mode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
@@ -42,9 +42,12 @@ class Service:
         self.draining = False
 
     def warm_words(self) -> None:
-        """The benchmarks' names, when idle: a name never asked before costs 80 prompts."""
-        templates = vocabulary.templates()
+        """The benchmarks' names, when idle."""
         names = {n: None for v in vocabulary.BENCHMARKS for n in vocabulary.load(v).prompts}
+        self.warm(names, vocabulary.templates())
+
+    def warm(self, names: Iterable[str], templates: tuple[str, ...]) -> None:
+        """When idle: a name never asked before costs 80 prompts."""
         model = self.segmenter.model
         self.worker.when_idle(partial(_encode, model, name, templates) for name in names)
 

@@ -21,6 +21,8 @@ from naclip.serve.memory import Memory
 from naclip.serve.metrics import Metrics
 from naclip.settings import Method, Windowing
 
+CHORES = 4_096  # kept; what is dropped then is done when it is asked for
+
 
 class Dropped(Exception):  # noqa: N818  (not an error of anyone)
     """The client left, or the time was up, before the work was done."""
@@ -65,7 +67,7 @@ class Worker:
         self._urgent: deque[Work] = deque()
         self._patient: deque[Work] = deque()
         self._changed = threading.Condition()
-        self._chores: deque[Callable[[], None]] = deque()
+        self._chores: deque[Callable[[], None]] = deque(maxlen=CHORES)
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="naclip-model", daemon=True)
         self._thread.start()
