@@ -51,9 +51,14 @@ def test_there_is_a_core_to_look_at() -> None:
     assert {"pipeline.py", "settings.py", "vision.py"} <= {path.name for path in CORE}
 
 
+# `result.to_coco()` is where users look for it; the import waits until it is called.
+EXEMPT = {("naclip.results", "naclip.export.of_result")}
+
+
 @pytest.mark.parametrize("path", CORE, ids=module_of)
 def test_the_core_imports_nothing_that_stands_on_it(path: Path) -> None:
     outer = {name for name in imports_of(path) if part_of(name) in OUTER}
+    outer = {name for name in outer if (module_of(path), name) not in EXEMPT}
     assert not outer, f"{module_of(path)} imports {outer}"
 
 

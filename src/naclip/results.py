@@ -140,6 +140,40 @@ class Segmentation:
                 file, labels=self.labels, scores=self.scores, classes=np.array(self.classes)
             )
 
+    def export(self, path: str | os.PathLike[str], format: str, **options: Any) -> None:
+        """As another tool reads it: one file, or a folder where the path has no suffix.
+
+        format   coco, yolo, voc, cvat, labelme, geojson...: naclip formats
+        options  instances, min_pixels, polygons, simplify: naclip.export.options
+        """
+        from naclip.export import of_result
+
+        of_result.save(self, path, format, **options)
+
+    def to_coco(self, **options: Any) -> dict[str, Any]:
+        """COCO's JSON, of this one image."""
+        from naclip.export import of_result
+
+        return of_result.document(self, "coco", **options)
+
+    def to_geojson(self, **options: Any) -> dict[str, Any]:
+        """A feature a class, or a connected part with instances=True; a GeoTIFF's in degrees."""
+        from naclip.export import of_result
+
+        return of_result.document(self, "geojson", **options)
+
+    def to_supervision(self, **options: Any) -> Any:
+        """supervision's Detections."""
+        from naclip.export import of_result
+
+        return of_result.detections(self, **options)
+
+    def to_row(self, **options: Any) -> dict[str, Any]:
+        """For datasets.Dataset.from_list: image, mask, classes, coverage, scores."""
+        from naclip.export import of_result
+
+        return of_result.row(self, **options)
+
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON: classes with coverage and colour, and the report."""
         rows = zip(self.coverage.items(), self.colours(), strict=True)

@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 from naclip.errors import SettingsError, no_such
-from naclip.export import coco, label_studio
+from naclip.export import (
+    cityscapes,
+    coco,
+    cvat,
+    geojson,
+    label_studio,
+    labelme,
+    panoptic,
+    rows,
+    voc,
+    yolo,
+)
 from naclip.export.writer import Format
 
 FORMATS: dict[str, Format] = {
     "coco": coco.FORMAT,
+    "coco-panoptic": panoptic.FORMAT,
+    "yolo": yolo.FORMAT,
+    "voc": voc.FORMAT,
+    "cityscapes": cityscapes.FORMAT,
+    "cvat": cvat.FORMAT,
+    "labelme": labelme.FORMAT,
     "label-studio": label_studio.FORMAT,
+    "geojson": geojson.FORMAT,
+    "datasets": rows.FORMAT,
 }
 
 

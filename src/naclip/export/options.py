@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
 
-from naclip.errors import SettingsError
+from naclip.errors import SettingsError, no_such
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,14 @@ class Options:
             raise SettingsError(f"min_pixels is {self.min_pixels}: use at least 1")
         if not 0 <= self.simplify < float("inf"):
             raise SettingsError(f"simplify is {self.simplify}: use 0 (exact) or some pixels")
+
+    @staticmethod
+    def of(given: Mapping[str, Any]) -> Options:
+        known = [option.name for option in fields(Options)]
+        for name in given:
+            if name not in known:
+                raise SettingsError(no_such("option", name, known, "naclip.export.options"))
+        return Options(**given)
 
 
 EVERYTHING = Options()  # whole classes, every pixel

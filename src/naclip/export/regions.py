@@ -73,8 +73,8 @@ def _parts(item: Item, whole: Region, options: Options) -> Iterator[Region]:
         if large.any():
             yield _region(item, whole.label, whole.top, whole.left, large[parts])
         return
-    first = np.full(len(stats), parts.size)
-    np.minimum.at(first, parts.ravel(), np.arange(parts.size))
+    first = np.zeros(len(stats), np.int64)
+    first[parts.ravel()[::-1]] = np.arange(parts.size)[::-1]  # of several, the last one stays
     for part in sorted(np.flatnonzero(large).tolist(), key=first.__getitem__):
         left, top, width, height = stats[part, :4].tolist()
         mask = parts[top : top + height, left : left + width] == part
@@ -95,18 +95,11 @@ def _region(item: Item, label: int, top: int, left: int, mask: Mask) -> Region:
 def counts(region: Region) -> list[int]:
     """COCO's run lengths of the whole image: column by column, outside and inside in turn."""
     height, width = region.size
-    columns = np.flatnonzero(np.diff(region.mask.T, axis=1, prepend=False, append=False))
-    inside = region.mask.shape[0] + 1  # places in a column of the padded box where runs change
-    column, row = np.divmod(columns, inside)
+    changes = np.flatnonzero(np.diff(region.mask.T, axis=1, prepend=False, append=False))
+    column, row = np.divmod(changes, region.mask.shape[0] + 1)
     places = (region.left + column) * height + region.top + row
-    runs = np.diff(places, prepend=0, append=height * width)
-    # A run that ends at the foot of a column and one at the head of the next are one run.
-    return _merged(runs)
-
-
-def _merged(runs: NDArray[np.int64]) -> list[int]:
-    """Runs of length 0 after the first: their neighbours are one run."""
-    ends = np.cumsum(runs)
-    twice = np.flatnonzero(np.diff(ends) == 0)  # a change there and back at one place
-    kept = np.delete(ends, np.concatenate([twice, twice + 1])) if len(twice) else ends
-    return np.diff(kept, prepend=0).tolist()  # type: ignore[no-any-return]
+    # A run that ends at the foot of a column goes on at the head of the next.
+    same = np.flatnonzero(places[1:] == places[:-1])
+    places = np.delete(places, np.concatenate([same, same + 1]))
+    runs: list[int] = np.diff(places, prepend=0, append=height * width).tolist()
+    return runs if runs[-1] else runs[:-1]
