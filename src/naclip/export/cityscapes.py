@@ -25,8 +25,6 @@ FIRST, LAST = 34, 255  # ids of classes that Cityscapes does not have
 OF_PART = 1000  # instanceId = id * 1000 + number of the part
 # Of the classes that are evaluated: id and colour.
 OFFICIAL: dict[str, tuple[int, tuple[int, ...]]] = {
-    str, tuple[int, tuple[int, ...]]
-] = {  # of the classes that are evaluated: id and colour
     "road": (7, (128, 64, 128)),
     "sidewalk": (8, (244, 35, 232)),
     "building": (11, (70, 70, 70)),
