@@ -13,7 +13,19 @@ from onnxruntime import InferenceSession
 from PIL import Image, ImageOps
 
 
-def bilinear(size_in, size_out):  # a matrix (out, in) that resizes as OpenCV does
+def resize(image, height, width):  # exactly as OpenCV does: in whole numbers
+    def taps(size_in, size_out):  # two neighbours and their weights, in parts of 2048
+        at = ((np.arange(size_out) + 0.5) * (size_in / size_out) - 0.5).astype(np.float32)
+        low, part = np.floor(at).astype(int), at - np.floor(at)
+        for index, weight in ((low, 1 - part), (low + 1, part)):
+            yield np.clip(index, 0, size_in - 1), np.rint(weight * 2048).astype(int)[:, None]
+
+    rows = sum(image[:, index] * weight for index, weight in taps(image.shape[1], width)) >> 4
+    parts = (rows[index] * weight[..., None] >> 16 for index, weight in taps(len(rows), height))
+    return sum(parts, 2) >> 2
+
+
+def bilinear(size_in, size_out):  # the same as a matrix (out, in)
     at = np.maximum((np.arange(size_out) + 0.5) * size_in / size_out - 0.5, 0)[:, None]
     return np.maximum(0, 1 - np.abs(np.minimum(at, size_in - 1) - np.arange(size_in)))
 
@@ -44,14 +56,12 @@ def encode(folder, words, templates):  # a vector for each name: the mean over i
 
 def score(folder, image, text, config):  # cosines of windows' cells, and what makes them pixels
     options, cells = config["settings"], config["cells"]
-    rgb = np.asarray(ImageOps.exif_transpose(Image.open(image)).convert("RGB"), np.float64)
+    rgb = np.asarray(ImageOps.exif_transpose(Image.open(image)).convert("RGB"), int)
     size, window, stride = rgb.shape[:2], options["window"], options["stride"]
     factor = min(options["long_side"] / max(size), options["short_side"] / min(size))
     height, width = (int(side * factor + 0.5) for side in size)
-    resize = bilinear(size[0], height), rgb, bilinear(size[1], width)
-    resized = np.floor(np.einsum("yY,YXc,xX->cyx", *resize, optimize=True) + 0.5)
-    mean, std = (np.array(config[name])[:, None, None] for name in ("mean", "std"))
-    pixels = ((resized - mean) / std).astype(np.float32)
+    pixels = (resize(rgb, height, width) - config["mean"]) / config["std"]
+    pixels = pixels.transpose(2, 0, 1).astype(np.float32)
     tops, to_rows = axis(height, size[0], window, stride, cells)
     lefts, to_columns = axis(width, size[1], window, stride, cells)
     cut = np.stack([pixels[:, y : y + window, x : x + window] for y in tops for x in lefts])
@@ -66,7 +76,7 @@ def segment(folder, image, classes=()):  # -> labels (height, width), names of t
     scale, threshold = config["settings"]["logit_scale"], config["settings"]["threshold"]
     asked = {text.split("=")[0]: text.replace("=", ",").split(",") for text in classes}
     names = asked or {known["name"]: known["names"] for known in config["classes"]}
-    words = sum(names.values(), [])
+    words = [name for several in names.values() for name in several]
     text = encode(folder, words, config["templates"]) if classes else np.load(f"{folder}/words.npy")
     lattice, to_rows, to_columns = score(folder, image, text, config)
     maps = (to_rows @ cells @ to_columns * scale for cells in lattice)

@@ -101,16 +101,19 @@ def test_any_number_and_length_of_texts_matches_torch(
     ids = clip_tokenizer().encode(words[:texts])[:, : 7 + texts]
     (found,) = session(recorded_export, "text").run(None, {"ids": ids})
     with torch.inference_mode():
-        expected = segmenter.model.text(torch.from_numpy(ids))
-    expected /= expected.norm(dim=-1, keepdim=True)
-    assert np.abs(found - expected.numpy()).max() <= FEATURES_WITHIN
+        expected = segmenter.model.text(torch.from_numpy(ids)).numpy()
+    expected = expected / np.linalg.norm(expected, axis=-1, keepdims=True)
+    assert np.abs(found - expected).max() <= FEATURES_WITHIN
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_every_method_is_baked_in_as_torch_has_it(method: str) -> None:
+OF_EACH_KIND = ["clip", "sclip", "maskclip", "neighbours-scaled", "gem"]  # an export takes seconds
+
+
+@pytest.mark.parametrize("method", OF_EACH_KIND)
+def test_a_method_is_baked_in_as_torch_has_it(method: str) -> None:
     """At another grid than that of training, so that positions are interpolated."""
     model = open_model(recorded_file("tiny-clip.safetensors"))
-    chosen = dataclasses.replace(METHODS[method], depth=3, sigma=2.0)
+    chosen = dataclasses.replace(METHODS[method], depth=2, sigma=2.0)
     pixels = torch.randn(3, 3, 96, 96, generator=torch.Generator().manual_seed(0))
     vision = graphs.Vision(model.vision, chosen, side=96)
     graph = graphs.vision_graph(vision, pixels, model)
