@@ -35,6 +35,15 @@ def serve(
     warm: Annotated[
         bool, typer.Option("--warm", help="Encode the benchmarks' words ahead, while idle")
     ] = False,
+    label_studio: Annotated[
+        bool, typer.Option("--label-studio", help="Be a Label Studio ML backend at this address")
+    ] = False,
+    label_studio_url: Annotated[
+        str,
+        typer.Option(
+            help="Where tasks' images may be fetched from, with the key in LABEL_STUDIO_API_KEY"
+        ),
+    ] = "",
     max_bytes: Annotated[int, _option("max_bytes")] = Limits.max_bytes,
     max_pixels: Annotated[int, _option("max_pixels")] = Limits.max_pixels,
     max_classes: Annotated[int, _option("max_classes")] = Limits.max_classes,
@@ -58,6 +67,7 @@ def serve(
     from naclip.pipeline import load
     from naclip.serve.app import create_app
     from naclip.serve.gate import LOOPBACK
+    from naclip.serve.label_studio.routes import configured
     from naclip.serve.server import Address
     from naclip.serve.server import serve as run
 
@@ -82,6 +92,7 @@ def serve(
         )
     os.environ.pop(TOKEN, None)  # not for whatever reads the environment later
     hosts = tuple(allow_host or ()) + (LOOPBACK if local else ())
+    backend = configured(label_studio, label_studio_url)
     segmenter = load(
         model,
         device=device,  # type: ignore[arg-type]
@@ -91,5 +102,5 @@ def serve(
         calibration=calibrate or (),
     )
     known = () if "*" in hosts or not (local or allow_host) else hosts
-    app = create_app(segmenter, limits, token=token, hosts=known, warm=warm)
+    app = create_app(segmenter, limits, token=token, hosts=known, warm=warm, label_studio=backend)
     run(app, Address(host, port))

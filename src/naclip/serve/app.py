@@ -17,6 +17,8 @@ from naclip import __version__
 from naclip.pipeline import Segmenter
 from naclip.serve import jobs, lists, openapi, problems, routes
 from naclip.serve.gate import Gate
+from naclip.serve.label_studio import routes as label_studio_routes
+from naclip.serve.label_studio.routes import Backend
 from naclip.serve.limits import Limits
 from naclip.serve.observe import Observe
 from naclip.serve.service import Service
@@ -32,11 +34,13 @@ def create_app(
     token: str = "",
     hosts: tuple[str, ...] = (),
     warm: bool = False,
+    label_studio: Backend | None = None,
 ) -> FastAPI:
     """The service around a loaded model.
 
-    hosts   names that requests may use for this host; none: any
-    warm    encode the words of the benchmarks while there is nothing else to do
+    hosts         names that requests may use for this host; none: any
+    warm          encode the words of the benchmarks while there is nothing else to do
+    label_studio  be a Label Studio ML backend too
     """
     service = Service(segmenter, limits or Limits())
     if warm:
@@ -59,6 +63,9 @@ def create_app(
     app.state.jobs = jobs.Jobs(service)
     for router in (routes.router, jobs.router, lists.router, health):
         app.include_router(router)
+    if label_studio:
+        app.state.label_studio = label_studio
+        app.include_router(label_studio_routes.router)
     app.mount("/", _Page(directory=STATIC, html=True), name="studio")
     problems.install(app)
     app.add_middleware(Observe, gate=Gate(token, hosts), metrics=service.metrics)

@@ -139,7 +139,7 @@ def scalar_or_list(name: str, texts: list[str], kind: type[BaseModel]) -> Any:
 
 
 def validated(values: dict[str, Any], kind: type[BaseModel]) -> BaseModel:
-    for name in values:
+    for name in values if kind.model_config.get("extra") == "forbid" else ():
         if name not in kind.model_fields:
             shown = name[:100].encode("utf-8", "replace").decode()
             raise unprocessable(no_such("field", shown, kind.model_fields, "/openapi.json"), shown)

@@ -12,7 +12,8 @@ from starlette.datastructures import Headers
 from naclip.serve.problems import Problem
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-OPEN = ("/v1/", "/metrics", "/setup", "/predict", "/versions")  # what a token protects
+GUARDED = "/v1/"  # what a token protects: what begins so, and these paths
+GUARDED_PATHS = ("/metrics", "/health", "/setup", "/predict", "/versions")
 FETCHES = ("same-origin", "none")  # Sec-Fetch-Site of our own page, and of no page at all
 
 
@@ -31,7 +32,7 @@ class Gate:
             raise Problem(
                 403, f"host {host!r} is not served here: start with --allow-host {host}"[:300]
             )
-        protected = path.startswith(OPEN)
+        protected = path.startswith(GUARDED) or path in GUARDED_PATHS
         if protected and headers.get("sec-fetch-site", "none") not in FETCHES:
             raise Problem(403, "requests of other sites' pages are refused")
         if protected and self.token:

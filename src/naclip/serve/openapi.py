@@ -26,6 +26,7 @@ STATUSES = {
     415: "Neither JSON nor a form",
     422: "A field at fault",
     429: "The queue is full: see Retry-After",
+    502: "Label Studio did not give an image",
     503: "Stopping, or not done in time: see Retry-After",
 }
 OTHER_MEDIA: dict[str, dict[str, Any]] = {
@@ -58,7 +59,7 @@ def route(name: str, fields: type[BaseModel], success: int = 200) -> dict[str, A
                 "description": "Done" if success == 200 else "Accepted",
                 "content": {"application/json": {}, **OTHER_MEDIA.get(name, {})},
             },
-            **problems(*STATUSES),
+            **problems(*(status for status in STATUSES if status != 502)),
         },
         "openapi_extra": {
             "requestBody": {
