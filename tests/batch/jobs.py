@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 from PIL import Image
 
 from naclip.bulk.run import Finished
@@ -37,9 +38,12 @@ def environment() -> dict[str, str]:
     return {**os.environ, "COLUMNS": "200", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
 
 
-def run(source: Path | str, output: Path | str, *more: str) -> subprocess.CompletedProcess[str]:
+def run(
+    source: Path | str, output: Path | str, *more: str, **options: Any
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command(source, output, *more),
+        **options,
         capture_output=True,
         text=True,
         timeout=300,
@@ -61,3 +65,9 @@ def contents(output: Path) -> dict[str, str]:
         for path in output.rglob("*")
         if path.is_file() and ".naclip" not in path.parts
     }
+
+
+def actor_processes() -> list[int]:
+    """Ray's actors with our models below this process, by what Ray calls them."""
+    ours = psutil.Process().children(recursive=True)
+    return [process.pid for process in ours if "MapWorker" in " ".join(process.cmdline())]

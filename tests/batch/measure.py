@@ -4,27 +4,38 @@ python -m tests.batch.measure throughput --images 200   batch against a loop of 
 python -m tests.batch.measure memory --images 200 2000  peak of a whole process
 python -m tests.batch.measure kill --images 500 --kills 6 [--engine ray]
 python -m tests.batch.measure ray --images 200          overhead of Ray for each image
+python -m tests.batch.measure driver --images 100000    what one driver can list, record, send out
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
+import psutil
 from PIL import Image
 
 import naclip
-from naclip.bulk.cluster import RayCluster
+from naclip.bulk import inputs, manifest
+from naclip.bulk.chunks import Outcome, chunk_count, chunk_of
+from naclip.bulk.cluster import CHUNKS_AT_ONCE, RayCluster, _row, connected
+from naclip.bulk.record import Record
+from naclip.bulk.stores import LocalStore
 from naclip.synthetic import draw
 
-from .jobs import contents
+from .jobs import actor_processes, contents
 
 WORDS = ["car", "house", "tree"]
 
@@ -88,28 +99,66 @@ def memory(folder: Path, counts: list[int]) -> None:
 
 
 def kill(folder: Path, images: int, kills: int, engine: str) -> None:
+    """Drivers die; on Ray an actor before each of them, and a node in the middle."""
     source, output, clean = scenes(folder / "in", images), folder / "out", folder / "clean"
-    everything = ("--overlays", "--table")
+    everything = ("--overlays", "--table", "--chunk", "2")
     subprocess.run(command(source, clean, *everything), check=True)
     ours = command(source, output, *everything, "--engine", engine)
     record = output / ".naclip/record.jsonl"
-
-    def known() -> int:
-        return record.read_bytes().count(b"\n") if record.exists() else 0
-
     rng = random.Random(7)
-    for number in range(kills):
-        before = known()
-        process = subprocess.Popen(ours, stderr=subprocess.DEVNULL)
-        while known() <= before and process.poll() is None:
+
+    def wait(process: subprocess.Popen[bytes], chunks: int) -> int:
+        """Until so many more chunks are recorded, and for a moment after that."""
+        before = recorded(record)
+        while recorded(record) < before + chunks:
+            assert process.poll() is None, "done before it was killed: use more images"
             time.sleep(0.02)
-        time.sleep(rng.uniform(0, 1))
-        assert process.poll() is None, "done before it was killed: use more images"
-        process.kill()
-        process.wait()
-        print(f"kill {number + 1}: chunks {before} -> {known()}", flush=True)
-    subprocess.run(ours, check=True)
+        time.sleep(rng.uniform(0, 0.3))
+        return recorded(record)
+
+    with Machines() if engine == "ray" else nullcontext() as machines:
+        if machines:
+            ours += ["--address", machines.address, "--actors", "2,3"]
+        for number in range(kills):
+            before = recorded(record)
+            process = subprocess.Popen(ours, stderr=subprocess.DEVNULL)
+            done = [before, wait(process, 1)]
+            if machines:
+                print(machines.lose(rng, node=number == kills // 2), end=", ")
+                done.append(wait(process, 4))
+            process.kill()
+            process.wait()
+            print(f"driver {number + 1} killed: chunks {done}", flush=True)
+        subprocess.run(ours, check=True)
     print(f"{len(contents(output))} files, identical: {contents(output) == contents(clean)}")
+
+
+def recorded(record: Path) -> int:
+    return record.read_bytes().count(b"\n") if record.exists() else 0
+
+
+class Machines:
+    """A Ray cluster on this machine: a head that does no work, and three nodes of one CPU."""
+
+    def __enter__(self) -> Machines:
+        from ray.cluster_utils import Cluster
+
+        size = {"object_store_memory": 100_000_000}
+        head = {"num_cpus": 0, **size}
+        self._cluster = Cluster(initialize_head=True, head_node_args=head)
+        self._nodes = [self._cluster.add_node(num_cpus=1, **size) for _ in range(3)]
+        self.address = str(self._cluster.address)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._cluster.shutdown()
+
+    def lose(self, rng: random.Random, node: bool) -> str:
+        if node:
+            self._cluster.remove_node(self._nodes.pop(), allow_graceful=False)
+            return "node removed"
+        os.kill(rng.choice(actor_processes()), signal.SIGKILL)
+        return "actor killed"
 
 
 def ray(folder: Path, images: int) -> None:
@@ -131,9 +180,65 @@ def ray(folder: Path, images: int) -> None:
         print(f"{name}: {each * 1000:.1f} ms an image, {start:.1f} s to start", flush=True)
 
 
+class Nobody:
+    """In an actor's place: says that chunks are done, and does nothing."""
+
+    def __init__(self, shipped: object) -> None:
+        pass
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
+        rows = [json.loads(row) for row in batch["chunk"]]
+        outcomes = [asdict(Outcome(row["number"], len(row["items"]))) for row in rows]
+        return {"outcome": [json.dumps(outcome) for outcome in outcomes]}
+
+
+def driver(folder: Path, images: int) -> None:
+    """What one driver can do, with files that are empty and actors that do nothing."""
+    source = folder / "in"
+    for number in range(images):
+        path = source / f"{number // 1000:06d}" / f"{number:012d}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    begin = time.perf_counter()
+    found = inputs.find(str(source))
+    print(f"found {images / (time.perf_counter() - begin):.0f} files/s", flush=True)
+    store = LocalStore(str(folder / "out"))
+    begin = time.perf_counter()
+    manifest.write_items(store, found)
+    size = (folder / "out" / manifest.ITEMS).stat().st_size
+    print(
+        f"listed {images / (time.perf_counter() - begin):.0f} images/s, {size / images:.0f} bytes "
+        f"each; this process holds {memory_of_this() / 1e6:.0f} MB",
+        flush=True,
+    )
+    chunks = [chunk_of(found.items, 8, n) for n in range(chunk_count(images, 8))]
+    record = Record(store, len(chunks), 8)
+    begin = time.perf_counter()
+    for chunk in chunks[:1000]:
+        record.add(Outcome(chunk.number, 8))
+    print(f"recorded {1000 / (time.perf_counter() - begin):.0f} chunks/s, each synced", flush=True)
+    machines = RayCluster(actors=(2, 2))
+    with connected(None) as started:
+        for part in (chunks[: len(chunks) // 4], chunks):
+            begin = time.perf_counter()
+            rows = [_row(chunk) for chunk in part]
+            data = machines.mapped(started.data.from_items, rows, Nobody, None, CHUNKS_AT_ONCE)
+            count = sum(1 for _ in data)
+            seconds = time.perf_counter() - begin
+            print(
+                f"Ray: {count} chunks of 8 in {seconds:.1f} s; the driver holds "
+                f"{memory_of_this() / 1e6:.0f} MB",
+                flush=True,
+            )
+
+
+def memory_of_this() -> int:
+    return int(psutil.Process().memory_info().rss)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=("throughput", "memory", "kill", "ray"))
+    parser.add_argument("what", choices=("throughput", "memory", "kill", "ray", "driver"))
     parser.add_argument("--images", type=int, nargs="+", default=[200])
     parser.add_argument("--kills", type=int, default=6)
     parser.add_argument("--engine", default="auto")
@@ -146,8 +251,10 @@ def main() -> None:
             memory(folder, asked.images)
         elif asked.what == "kill":
             kill(folder, count, asked.kills, asked.engine)
-        else:
+        elif asked.what == "ray":
             ray(folder, count)
+        else:
+            driver(folder, count)
 
 
 if __name__ == "__main__":

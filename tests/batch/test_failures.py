@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import json
 import os
@@ -123,29 +124,43 @@ def test_a_full_disk_stops_the_run_and_keeps_what_is_done(tmp_path: Path) -> Non
     assert (output / "table/part-00000.parquet").exists()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def obey_permissions() -> None:
+    """Root may write everywhere, until a capability is dropped that the next exec then lacks."""
+    if os.geteuid() == 0:
+        drop_from_bounding_set, dac_override = 24, 1  # of linux/prctl.h, linux/capability.h
+        assert ctypes.CDLL(None).prctl(drop_from_bounding_set, dac_override) == 0
+
+
 def test_lost_permission(tmp_path: Path) -> None:
     source, output = draw(tmp_path / "in", 4), tmp_path / "out"
     (output / "masks").mkdir(parents=True)
     (output / "masks").chmod(0o500)
-    done = run(source, output)
+    done = run(source, output, preexec_fn=obey_permissions)
     assert done.returncode == 1
     assert "get permission, and run the same command: 0 of 4" in done.stderr
+    assert "Traceback" not in done.stderr
+    (output / "masks").chmod(0o700)
+    assert batch(source, output).images == 4
 
 
-def test_a_vanished_input_stops_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = draw(tmp_path / "in", 20)
+@pytest.mark.parametrize("kind", ["folder", "list"])
+def test_a_vanished_input_stops_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    folder = draw(tmp_path / "in", 20)
+    source = folder if kind == "folder" else tmp_path / "list.txt"
+    (tmp_path / "list.txt").write_text("\n".join(map(str, sorted(folder.rglob("*.jpg")))))
     segment = Worker.segment
 
     def vanishing(self: Worker, read: Read) -> Segmented:
-        shutil.rmtree(source, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
         return segment(self, read)
 
     monkeypatch.setattr(Worker, "segment", vanishing)
     with pytest.raises(errors.DataError, match=r"the input is gone .* bring it back"):
         batch(source, tmp_path / "out", chunk=2)
     monkeypatch.undo()
-    draw(source, 20)
+    draw(folder, 20)
     finished = batch(source, tmp_path / "out", chunk=2)
     assert finished.images == 20
     assert finished.before > 0

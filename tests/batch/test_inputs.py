@@ -75,6 +75,28 @@ def test_a_csv_without_a_column_of_paths_says_what_to_call_it(source: Path) -> N
         names(source / "a.csv")
 
 
+def test_a_row_without_a_path_is_named(source: Path) -> None:
+    (source / "a.csv").write_text("id,path\n1,even/000.jpg\n2\n3,even/002.jpg\n")
+    with pytest.raises(DataError, match=r"a\.csv: row 2 of 3 has no path: fill it or drop it"):
+        names(source / "a.csv")
+    pq.write_table(pa.table({"url": ["even/000.jpg", None]}), source / "a.parquet")
+    with pytest.raises(DataError, match=r"a\.parquet: row 2 of 2 has no path"):
+        names(source / "a.parquet")
+
+
+def test_one_file_by_two_spellings_is_one_image(source: Path) -> None:
+    spellings = ("even/000.jpg", "./even/000.jpg", "odd/../even/000.jpg", source / "even/000.jpg")
+    (source / "a.txt").write_text("\n".join(map(str, spellings)))
+    assert names(source / "a.txt") == ["even/000.jpg"]
+
+
+def test_a_list_of_places_of_many_kinds(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(f"{source}/even/000.jpg\ns3://bucket/one/two.jpg\n")
+    found = {item.name: item.place for item in inputs.find(str(tmp_path / "a.txt")).items}
+    local = f"{source}/even/000.jpg"
+    assert found == {local[1:]: local, "s3/bucket/one/two.jpg": "s3://bucket/one/two.jpg"}
+
+
 def tarred(target: Path, source: Path, prefix: str = "") -> Path:
     with tarfile.open(target, "w") as tar:
         for name in NAMES:
@@ -164,6 +186,11 @@ def test_shards_are_whole_chunks_in_order(
     assert [path.name for path in shards] == ["part-00000.parquet", "part-00001.parquet"]
     assert [name for path in shards for name in pq.read_table(path)["path"].to_pylist()] == NAMES
     assert not (tmp_path / "out/masks").exists()
+
+
+def test_an_output_that_is_a_file_is_refused(source: Path) -> None:
+    with pytest.raises(UsageError, match=r"000\.jpg is a file: expected a folder or URL"):
+        batch(source, source / "even/000.jpg")
 
 
 def test_nothing_to_write_is_refused(source: Path, tmp_path: Path) -> None:

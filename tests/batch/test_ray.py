@@ -8,18 +8,20 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pytest
+import ray
 from PIL import Image
 
 import naclip
 from naclip.bulk.cluster import RayCluster, connected
 from naclip.bulk.worker import ModelChoice
-from naclip.errors import FailureError, OutputError, SettingsError
+from naclip.cli.ray_options import split_engine
+from naclip.errors import CheckpointError, FailureError, OutputError, SettingsError
 from naclip.evaluate.evaluation import open_data
 from naclip.evaluate.jobs import Job
 from naclip.evaluate.metric import total
@@ -27,9 +29,8 @@ from naclip.evaluate.run import Options
 from naclip.evaluate.run import run as evaluate
 from naclip.evaluate.spread import Spread
 
-from .jobs import batch, command, contents, draw, environment
+from .jobs import actor_processes, batch, command, contents, draw, environment
 
-ray = pytest.importorskip("ray")
 CHUNK: dict[str, Any] = {"chunk": 2, "table": True}
 IMAGES = 120
 
@@ -63,12 +64,6 @@ def cluster() -> Iterator[Any]:
     started.shutdown()
 
 
-def actors() -> list[int]:
-    """The processes of our actors, by what Ray calls them."""
-    ours = psutil.Process().children(recursive=True)
-    return [process.pid for process in ours if "MapWorker" in " ".join(process.cmdline())]
-
-
 class Progress:
     """Does something when so many images are done."""
 
@@ -95,7 +90,7 @@ def test_an_actor_and_a_node_lost_in_the_middle(
     spare = cluster.add_node(num_cpus=1, object_store_memory=100_000_000)
 
     def kill() -> None:
-        victims = actors()
+        victims = actor_processes()
         os.kill(random.Random(1).choice(victims), signal.SIGKILL)
         lost.append("actor")
         cluster.remove_node(spare, allow_graceful=False)
@@ -204,8 +199,29 @@ def test_impossible_pools_and_clusters_are_one_line(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     with pytest.raises(SettingsError, match="actors is 3,2"):
         RayCluster(actors=(3, 2))
+    with pytest.raises(SettingsError, match="no engine 'rai'; did you mean 'ray'"):
+        split_engine("rai")
+    assert split_engine("ray") == (True, "auto")
+    assert split_engine("ray+openvino") == (True, "openvino")
+    assert split_engine("compile") == (False, "compile")
     with (
         pytest.raises(FailureError, match=r"no Ray cluster at 127\.0\.0\.1:1 "),
         connected("127.0.0.1:1"),
     ):
         pass
+    monkeypatch.setenv("RAY_ADDRESS", "ray://127.0.0.1:10001")
+    with pytest.raises(SettingsError, match="run the command on a machine of"), connected(None):
+        pass
+
+
+def test_machines_with_other_libraries_or_weights_refuse() -> None:
+    _, settled = ModelChoice("tiny").settled(None)
+    assert settled.open().model.name == "tiny"
+    mixed = dict(settled.versions) | {"torch": "2.0.1", "pillow": "1.0"}
+    with pytest.raises(FailureError, match=r"torch \S+ here, 2\.0\.1 there; pillow .* the same on"):
+        replace(settled, versions=tuple(mixed.items())).open()
+    there = dict(settled.versions)
+    there["torch"] = there["torch"].partition("+")[0] + "+cu128"  # the same, built for GPUs
+    assert replace(settled, versions=tuple(there.items())).open()
+    with pytest.raises(CheckpointError, match="tiny has other weights here"):
+        settled.open("0" * 64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -30,6 +31,8 @@ def clean(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("clean")
     done = run(source, output, *EVERYTHING)
     assert done.returncode == 0, done.stderr
+    assert "60/60" in done.stderr
+    assert re.search(r"\d+\.\d images/s +0 failed", done.stderr)
     return output
 
 
@@ -114,6 +117,7 @@ def test_two_processes_on_one_output_are_detected(source: Path, tmp_path: Path) 
         first.wait()
     assert second.returncode == 2
     assert f"another process is at work on it (process {first.pid}" in second.stderr
+    assert len(second.stderr.splitlines()) == 1, "no bar of a run that did not begin"
 
 
 def test_a_folder_with_other_files_is_not_written_to(source: Path, tmp_path: Path) -> None:

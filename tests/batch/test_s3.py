@@ -10,14 +10,13 @@ from pathlib import Path
 
 import fsspec
 import pytest
+from moto import server as moto
 
 from naclip.bulk.lock import locked
 from naclip.bulk.stores import open_store
 from naclip.errors import NaclipError, UsageError
 
 from .jobs import batch, contents, draw
-
-moto = pytest.importorskip("moto.server")
 
 
 @pytest.fixture(scope="module")

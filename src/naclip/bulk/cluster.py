@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import socket
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -117,7 +118,13 @@ def connected(address: str | None) -> Iterator[Any]:
 
 def _check_reachable(address: str | None) -> None:
     """Within seconds; Ray itself tries for minutes."""
-    host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
+    asked = address or os.environ.get("RAY_ADDRESS", "")
+    if asked.startswith("ray://"):
+        raise SettingsError(
+            f"{asked}: Ray Data does not work through Ray Client: run the command on a machine of "
+            "the cluster with --address auto, or send it there with `ray job submit`"
+        )
+    host, colon, port = (address or "").rpartition(":")
     if not colon or not port.isdigit():
         return  # auto, or none
     try:

@@ -5,8 +5,6 @@ An item's name is its place below the input, and outputs mirror it.
 
 from __future__ import annotations
 
-import csv
-import io
 import posixpath
 import tarfile
 from collections import Counter
@@ -15,15 +13,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from naclip.bulk import lists
 from naclip.bulk.stores import file_system, is_url, reason_of
-from naclip.errors import DataError, ImageError, MissingExtraError, UsageError
+from naclip.errors import DataError, ImageError, UsageError
 
 IMAGES = (
     *(".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".tif", ".tiff", ".bmp", ".gif"),
     *(".ppm", ".pgm", ".pbm", ".avif", ".jp2", ".j2k"),
 )
 LISTS = (".txt", ".csv", ".parquet")
-COLUMNS = ("path", "image", "file", "filename", "url")
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ def _find(fs: Any, path: str, source: str) -> tuple[str, list[Item]]:
         if suffix == ".tar":
             return _place(fs, path), _members(fs, path, "")
         if suffix in LISTS:
-            return "", _listed(fs, path, suffix)
+            return _listed(fs, path)
         if suffix in IMAGES:
             return "", [Item(posixpath.basename(path), _place(fs, path))]
         known = ", ".join((*LISTS, ".tar"))
@@ -115,22 +113,36 @@ def _inside(name: str) -> str:
     return "/".join(part for part in name.split("/") if part not in ("", ".", ".."))
 
 
-def _listed(fs: Any, path: str, suffix: str) -> list[Item]:
-    folder = posixpath.dirname(path)
+def _listed(fs: Any, path: str) -> tuple[str, list[Item]]:
+    folder = _place(fs, posixpath.dirname(path))
     data = fs.cat_file(path)
-    texts = _parquet(data, path) if suffix == ".parquet" else _lines(data.decode("utf-8-sig"), path)
-    places = [_resolved(text, _place(fs, folder)) for text in dict.fromkeys(texts)]
+    places = list(dict.fromkeys(_resolved(text, folder) for text in lists.paths(data, path)))
     if not places:
-        return []
-    above = posixpath.commonpath([place.replace("://", "/") for place in places])
-    if len(places) == 1 or above in places:
+        return "", []
+    spots = [_spot(place) for place in places]
+    above = posixpath.commonpath(spots)
+    if len(spots) == 1 or above in spots:
         above = posixpath.dirname(above)
-    home = _place(fs, folder).replace("://", "/").rstrip("/")
-    above = home if above.startswith(home + "/") else above
-    return [
-        Item(_inside(posixpath.relpath(place.replace("://", "/"), above)), place)
-        for place in places
+    root = _of_spot(above, places[0])
+    home = _spot(folder)
+    above = home if above.startswith(home.rstrip("/") + "/") else above
+    items = [
+        Item(_inside(posixpath.relpath(spot, above)), place)
+        for spot, place in zip(spots, places, strict=True)
     ]
+    return ("" if is_lost(root) else root), items  # not all folders of object stores are seen
+
+
+def _spot(place: str) -> str:
+    """A path for URLs and paths alike: s3://bucket/a -> /s3/bucket/a."""
+    return "/" + place.replace("://", "/", 1) if is_url(place) else place
+
+
+def _of_spot(spot: str, example: str) -> str:
+    if not is_url(example):
+        return spot
+    scheme = example.partition("://")[0]
+    return f"{scheme}://{rest}" if (rest := spot.removeprefix(f"/{scheme}/")) != spot else ""
 
 
 def _resolved(text: str, folder: str) -> str:
@@ -138,36 +150,6 @@ def _resolved(text: str, folder: str) -> str:
         return text
     scheme, separator, rest = folder.rpartition("://")
     return scheme + separator + posixpath.normpath(posixpath.join(rest, text))
-
-
-def _lines(text: str, path: str) -> list[str]:
-    if not path.lower().endswith(".csv"):
-        return [line for line in map(str.strip, text.splitlines()) if line and line[0] != "#"]
-    rows = [row for row in csv.reader(io.StringIO(text)) if any(row)]
-    header = [cell.strip().lower() for cell in rows[0]] if rows else []
-    column = next((header.index(name) for name in COLUMNS if name in header), None)
-    if column is not None:
-        return [row[column].strip() for row in rows[1:]]
-    if any(len(row) > 1 for row in rows):
-        raise DataError(f"{path}: no column of paths: call it {', '.join(COLUMNS[:-1])} or url")
-    return [row[0].strip() for row in rows]
-
-
-def _parquet(data: bytes, path: str) -> list[str]:
-    try:
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise MissingExtraError(
-            f"{path}: Parquet needs pyarrow: pip install 'naclip[cloud]'"
-        ) from None
-    try:
-        file = pq.ParquetFile(io.BytesIO(data))
-        column = next((name for name in file.schema_arrow.names if name.lower() in COLUMNS), None)
-        if column is None:
-            raise DataError(f"{path}: no column of paths: call it {', '.join(COLUMNS[:-1])} or url")
-        return [str(value) for value in file.read([column]).column(0).to_pylist() if value]
-    except ValueError as error:  # of Arrow
-        raise DataError(f"{path}: cannot be read as Parquet ({reason_of(error)})") from None
 
 
 def _with_targets(items: Sequence[Item]) -> list[Item]:

@@ -6,12 +6,11 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from importlib.metadata import version
 from typing import Any
 
-from naclip import __version__
 from naclip.bulk.inputs import Inputs, Item
 from naclip.bulk.stores import Store
+from naclip.bulk.versions import versions
 from naclip.bulk.worker import ModelChoice, Outputs
 from naclip.errors import DataError, UsageError
 from naclip.pipeline import Segmenter
@@ -20,7 +19,6 @@ from naclip.vocabulary import Vocabulary
 
 NAME = "run.json"
 ITEMS = ".naclip/items.jsonl"
-LIBRARIES = ("torch", "numpy", "pillow", "opencv-python-headless", "numba")
 OF_INPUT = ("images", "images_sha256")
 SHOWN = 4  # differences, before "and so many more"
 
@@ -35,9 +33,8 @@ def describe(
     chunk: int,
 ) -> dict[str, Any]:
     more = {"pyarrow": outputs.table, "openvino": model.engine == "openvino"}
-    libraries = [*LIBRARIES, *(name for name, is_used in more.items() if is_used)]
     return {
-        "versions": {"naclip": __version__} | {name: version(name) for name in libraries},
+        "versions": versions(*(name for name, is_used in more.items() if is_used)),
         "model": {
             "name": segmenter.model.name,
             "weights": segmenter.model.fingerprint,

@@ -18,8 +18,12 @@ from rich.text import Text
 
 
 class _Rate(ProgressColumn):
+    """Of the last two minutes; of a short run as a whole."""
+
     def render(self, task: Task) -> Text:
-        return Text(f"{task.speed:.1f} images/s" if task.speed else "- images/s")
+        done = task.completed - task.fields["known"]
+        speed = task.speed or (done / task.elapsed if done and task.elapsed else None)
+        return Text(f"{speed:.1f} images/s" if speed else "- images/s")
 
 
 class Bar:
@@ -37,10 +41,8 @@ class Bar:
             console=self._console,
             speed_estimate_period=120,
         )
-        self._task = self._bars.add_task("segmenting", total=None, failed=0)
 
     def __enter__(self) -> Bar:
-        self._bars.start()
         return self
 
     def __exit__(
@@ -54,10 +56,11 @@ class Bar:
             self.note("what is done is kept: the same command goes on from here")
 
     def begin(self, images: int, known: int) -> None:
-        self._bars.reset(self._task, total=images, completed=known, failed=0)
+        self._bars.add_task("segmenting", total=images, completed=known, known=known, failed=0)
+        self._bars.start()
 
     def step(self, images: int, failed: int) -> None:
-        self._bars.update(self._task, advance=images, failed=failed)
+        self._bars.update(self._bars.task_ids[0], advance=images, failed=failed)
 
     def note(self, text: str) -> None:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -57,7 +57,10 @@ def open_store(output: str) -> Store:
     if is_url(output) and not output.startswith("file://"):
         file_system(output)  # a missing package is known before any work
         return RemoteStore(output.rstrip("/"))
-    return LocalStore(str(Path(output.removeprefix("file://")).absolute()))
+    path = Path(output.removeprefix("file://")).absolute()
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{output} is a file: expected a folder or URL for the output")
+    return LocalStore(str(path))
 
 
 @dataclass(frozen=True)

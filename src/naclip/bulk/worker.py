@@ -25,6 +25,7 @@ from naclip.bulk.chunks import Chunk, Outcome
 from naclip.bulk.inputs import Item
 from naclip.bulk.many import Many
 from naclip.bulk.stores import Store
+from naclip.bulk.versions import check_same, versions
 from naclip.device import choose_precision
 from naclip.errors import CheckpointError, DataError, ImageError, SettingsError
 from naclip.images import Picture
@@ -51,9 +52,11 @@ class ModelChoice:
     activation: str | None = None
     engine: Engine = "auto"
     calibration: tuple[str | Path, ...] = ()
+    versions: tuple[tuple[str, str], ...] = ()  # of a settled choice: libraries it was made with
 
     def open(self, fingerprint: str = "") -> Segmenter:
-        """The model, with the very weights that the job began with."""
+        """The model, with the very libraries and weights that the job began with."""
+        check_same(dict(self.versions))
         segmenter = load(
             self.name,
             device=self.device,
@@ -100,7 +103,7 @@ class ModelChoice:
             calibrating.check(precision, self.calibration)
             engine = engines.choose(self.engine, precision, device, segmenter.vision)
         chosen: dict[str, Any] = {"device": device.type, "precision": precision, "engine": engine}
-        return segmenter, replace(self, **chosen)
+        return segmenter, replace(self, **chosen, versions=tuple(versions().items()))
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from naclip.errors import SettingsError
+from naclip.errors import SettingsError, no_such
+from naclip.settings import Engine
 
 if TYPE_CHECKING:
     from naclip.bulk.cluster import RayCluster
@@ -23,7 +24,11 @@ BlocksOrRay = Annotated[
 ]
 Address = Annotated[
     str | None,
-    typer.Option(help="Ray's cluster: auto, host:6379 or ray://host:10001", rich_help_panel=PANEL),
+    typer.Option(
+        help="Ray's cluster: auto (this machine's), or head:6379; else that of RAY_ADDRESS, or a "
+        "new one right here",
+        rich_help_panel=PANEL,
+    ),
 ]
 Actors = Annotated[
     str, typer.Option(help="Smallest and largest number of models", rich_help_panel=PANEL)
@@ -36,10 +41,11 @@ ActorGpus = Annotated[
 
 def split_engine(text: str) -> tuple[bool, str]:
     """`ray+openvino` -> (True, "openvino"): where models are, and what runs their blocks."""
-    machines, plus, blocks = text.rpartition("+")
-    if text == "ray" or (plus and machines == "ray"):
-        return True, blocks if plus else "auto"
-    return False, text
+    here = get_args(Engine)
+    if text not in (known := (*here, "ray", *(f"ray+{name}" for name in here))):
+        raise SettingsError(no_such("engine", text, known, "naclip batch --help"))
+    machines, _, blocks = text.partition("+")
+    return (True, blocks or "auto") if machines == "ray" else (False, text)
 
 
 def ray_cluster(address: str | None, actors: str, cpus: float, gpus: float) -> RayCluster:
