@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from naclip.bulk.run import batch as batch
     from naclip.client import Client as Client
     from naclip.errors import NaclipError as NaclipError
+    from naclip.export.convert import convert as convert
     from naclip.pipeline import Segmenter as Segmenter
     from naclip.pipeline import load as load
     from naclip.results import Report as Report
@@ -37,6 +38,7 @@ _HOMES = {  # public names, imported when first used: `import naclip` does not w
     "Settings": "naclip.settings",
     "Vocabulary": "naclip.vocabulary",
     "batch": "naclip.bulk.run",
+    "convert": "naclip.export.convert",
     "load": "naclip.pipeline",
 }
 __all__ = ["__version__", *_HOMES]

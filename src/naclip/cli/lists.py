@@ -1,4 +1,4 @@
-"""`naclip methods`, `naclip models`, `naclip vocabularies`: the tables, printed."""
+"""`naclip methods`, `models`, `formats`, `vocabularies`: the tables, printed."""
 
 from __future__ import annotations
 
@@ -40,6 +40,24 @@ def models(as_json: Json = False) -> None:
             "about": model.about,
         }
         for model in MODELS.values()
+    ]
+    show(rows, as_json)
+
+
+def formats(as_json: Json = False) -> None:
+    """List the formats of other tools that results can be written in."""
+    from naclip.export.formats import FORMATS
+
+    rows = [
+        {
+            "format": name,
+            "about": format.about,
+            "files": format.suffix or "folder",
+            "holes": format.holes,
+            "scores": format.scores,
+            "instances": format.instances,
+        }
+        for name, format in FORMATS.items()
     ]
     show(rows, as_json)
 

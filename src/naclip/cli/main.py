@@ -13,6 +13,7 @@ from naclip.cli import (
     batch,
     bench,
     compare,
+    convert,
     datasets,
     demo,
     evaluate,
@@ -34,6 +35,7 @@ app = typer.Typer(
 )
 app.command("segment", cls=Command)(segment.segment)
 app.command("batch", cls=Command)(batch.batch)
+app.command("convert")(convert.convert)
 app.command("demo")(demo.demo)
 app.command("evaluate")(evaluate.evaluate)
 app.add_typer(reproduce.app, name="reproduce")
@@ -42,6 +44,7 @@ app.command("datasets")(datasets.datasets)
 app.add_typer(export.app, name="export")
 app.command("serve")(serve.serve)
 app.command("bench")(bench.bench)
+app.command("formats")(lists.formats)
 app.command("methods")(lists.methods)
 app.command("models")(lists.models)
 app.command("vocabularies")(lists.vocabularies)

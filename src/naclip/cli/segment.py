@@ -11,8 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from naclip.cli import options
+from naclip.cli.export_options import (
+    Instances,
+    MinPixels,
+    Polygons,
+    Simplify,
+    chosen,
+    exporting,
+)
 from naclip.cli.targets import Targets
 from naclip.errors import FailureError
+from naclip.export.options import EVERYTHING
 
 if TYPE_CHECKING:
     from naclip.results import Segmentation
@@ -42,13 +51,21 @@ def segment(
     engine: options.EngineOption = "auto",
     calibrate: options.CalibrateOption = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Mask PNG; a folder for many images")
+        Path | None,
+        typer.Option("-o", "--output", help="Mask PNG, or what --format says; a folder for many"),
+    ] = None,
+    format: Annotated[
+        str | None, typer.Option(help="Write -o for another tool: one of naclip formats")
     ] = None,
     overlay: Annotated[
         Path | None, typer.Option(help="Image under the mask's colours (png, jpg, webp)")
     ] = None,
     scores: Annotated[Path | None, typer.Option(help="Labels and scores as .npz")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object")] = False,
+    instances: Instances = EVERYTHING.instances,
+    min_pixels: MinPixels = EVERYTHING.min_pixels,
+    polygons: Polygons = EVERYTHING.polygons,
+    simplify: Simplify = EVERYTHING.simplify,
     *,
     changes: dict[str, Any],
 ) -> None:
@@ -63,30 +80,34 @@ def segment(
     given = words_.choose(classes or [], vocabulary or preset)
     names = options.background_names(background)
     words = words_.complete(given, names, settings.decoding.threshold)
-    targets = Targets.plan(images, {"mask": output, "overlay": overlay, "scores": scores})
+    mask = None if format else output
+    targets = Targets.plan(images, {"mask": mask, "overlay": overlay, "scores": scores})
+    options_ = chosen([format] if format else [], instances, min_pixels, polygons, simplify)
     prompts = words_.templates(templates)
-    segmenter = load(
-        model,
-        device=device,  # type: ignore[arg-type]
-        precision=precision,  # type: ignore[arg-type]
-        engine=engine,  # type: ignore[arg-type]
-        activation=activation,
-        calibration=calibrate or (),
-    )
-
     done: list[dict[str, Any]] = []
     failures: list[dict[str, str]] = []
-    for path in _progress(images, quiet=as_json):
-        try:
-            result = segmenter(path, words, settings=settings, templates=prompts)
-            targets.write(path, result)
-        except FailureError as error:
-            print(f"naclip: {error}", file=sys.stderr)
-            failures.append({"image": str(path), "error": str(error)})
-            continue
-        done.append({"image": str(path), **result.to_dict()})
-        if not as_json:
-            _print_legend(path, result, targets.of(path))
+    with exporting(format, output, words, options_, images) as export:
+        segmenter = load(
+            model,
+            device=device,  # type: ignore[arg-type]
+            precision=precision,  # type: ignore[arg-type]
+            engine=engine,  # type: ignore[arg-type]
+            activation=activation,
+            calibration=calibrate or (),
+        )
+        for path in _progress(images, quiet=as_json):
+            try:
+                result = segmenter(path, words, settings=settings, templates=prompts)
+                targets.write(path, result)
+                export(path, result)
+            except FailureError as error:
+                print(f"naclip: {error}", file=sys.stderr)
+                failures.append({"image": str(path), "error": str(error)})
+                continue
+            done.append({"image": str(path), **result.to_dict()})
+            if not as_json:
+                written = [output] if format and output else []
+                _print_legend(path, result, [*targets.of(path), *written])
     if as_json:
         print(json.dumps({"images": done, "failures": failures}, ensure_ascii=False))
     if failures:

@@ -59,7 +59,7 @@ def rings(region: Region, options: Options) -> list[list[int]]:
 
 def gather(parts: Parts, classes: Classes, options: Options) -> Iterator[Whole]:
     del options
-    yield "annotations.json", _document(parts, classes)
+    yield "annotations/instances_default.json", _document(parts, classes)
 
 
 def _document(parts: Parts, classes: Classes) -> Iterator[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -80,6 +80,13 @@ class Item:
     def size(self) -> tuple[int, int]:
         """(height, width)"""
         return self.labels.shape[0], self.labels.shape[1]
+
+    def blank(self) -> Item:
+        """The same image with one pixel, of no class."""
+        labels = np.full((1, 1), VOID, np.uint16)
+        image = None if self.image is None else np.zeros((1, 1, 3), np.uint8)
+        read = None if self.read is None else bytes
+        return replace(self, labels=labels, scores=None, image=image, read=read)
 
     @staticmethod
     def of(result: Segmentation, name: str = "", stem: str = "") -> Item:

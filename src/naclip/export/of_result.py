@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from naclip.export import formats, rows, saving
@@ -19,15 +18,13 @@ if TYPE_CHECKING:
 
 def save(result: Segmentation, path: str | os.PathLike[str], format: str, **options: Any) -> None:
     item, chosen, found = Item.of(result), Options.of(options), formats.find(format)
-    if Path(path).suffix and not Path(path).is_dir():
-        saving.save_one(item, found, path, chosen)
-    else:
-        saving.save_many([item], item.classes, found, path, chosen)
+    with saving.Export(path, found, item.classes, chosen) as export:
+        export.add(item)
 
 
 def document(result: Segmentation, format: str, **options: Any) -> dict[str, Any]:
     """Of a format that is one JSON."""
-    ((_, contents),) = saving.one(Item.of(result), formats.find(format), Options.of(options))
+    contents = saving.document(Item.of(result), formats.find(format), Options.of(options))
     made: dict[str, Any] = json.loads(contents)
     return made
 

@@ -13,7 +13,7 @@ from naclip.export.pngs import png
 from naclip.export.regions import regions
 from naclip.export.writer import Format, Made, Part, Parts, Whole, line, listed
 
-FOLDER = "panoptic"
+BASE = "annotations/panoptic_default"
 
 
 def make(item: Item, options: Options) -> Made:
@@ -25,13 +25,13 @@ def make(item: Item, options: Options) -> Made:
     colours = np.stack([numbers >> shift & 255 for shift in (0, 8, 16)], 2).astype(np.uint8)
     name = f"{item.stem}.png"
     return Made(
-        {f"{FOLDER}/{name}": png(colours)},
+        {f"{BASE}/{name}": png(colours)},
         {"image": coco.image_of(item), "file_name": name, "segments_info": segments},
     )
 
 
 def gather(parts: Parts, classes: Classes, options: Options) -> Iterator[Whole]:
-    yield f"{FOLDER}.json", _document(parts, classes, options)
+    yield f"{BASE}.json", _document(parts, classes, options)
 
 
 def _document(parts: Parts, classes: Classes, options: Options) -> Iterator[bytes]:

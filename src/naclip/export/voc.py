@@ -61,6 +61,7 @@ def _label_map(classes: Classes) -> Iterator[bytes]:
     named = ("background", *(name.replace(":", " ") for name in classes.things))
     for name, colour in zip(named, voc_palette().tolist(), strict=False):
         yield f"{name}:{','.join(map(str, colour))}::\n".encode()
+    yield f"ignored:{','.join(map(str, voc_palette()[UNKNOWN].tolist()))}::\n".encode()
 
 
 FORMAT = Format(

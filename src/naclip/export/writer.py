@@ -54,6 +54,11 @@ class Format:
                 )
 
 
+def files_of(format: Format, item: Item, options: Options) -> list[str]:
+    """What the files of an image are called; its pixels do not matter, and are not looked at."""
+    return list(format.make(item.blank(), options).files)
+
+
 def line(value: Any) -> str:
     """JSON as short as it can be, and the same for the same value."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
