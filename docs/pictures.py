@@ -70,14 +70,13 @@ def windows_drawn(image: Picture8, plan: windows.Plan) -> tuple[str, Picture8]:
     canvas = Image.fromarray(big(image))
     pen = ImageDraw.Draw(canvas)
     scale = SCALE * ZOOM
-    for index, top in enumerate(plan.y.starts):
-        for left in plan.x.starts:
-            inset = 3 * index
-            box = (left, top, left + plan.window[1], top + plan.window[0])
-            corners = [
-                v * scale + d for v, d in zip(box, (inset, inset, -inset, -inset), strict=True)
-            ]
-            pen.rectangle(corners, outline=(255, 255, 255), width=2)
+    colours = palette(plan.count, background=False).tolist()
+    corners = [(top, left) for top in plan.y.starts for left in plan.x.starts]
+    for index, ((top, left), colour) in enumerate(zip(corners, colours, strict=True)):
+        inset = 4 * index  # they overlap: each a little smaller than the one before
+        box = (left, top, left + plan.window[1], top + plan.window[0])
+        drawn = [v * scale + d for v, d in zip(box, (inset, inset, -inset, -inset), strict=True)]
+        pen.rectangle(drawn, outline=tuple(colour), width=4)
     return f"{plan.count} windows of {plan.window[0]}", np.asarray(canvas)
 
 

@@ -12,7 +12,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the page and its pictures")] = Path(
         "naclip-demo"
     ),
-    seed: Annotated[int, typer.Option(help="Which scene to draw")] = 7,
+    seed: Annotated[int, typer.Option(help="Which scene to draw")] = 3,
 ) -> None:
     """Draw a scene, segment it by words in three ways, and write a page of pictures."""
     from naclip.demo import run, write_page
