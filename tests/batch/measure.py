@@ -113,7 +113,7 @@ def kill(folder: Path, images: int, kills: int, engine: str) -> None:
         while recorded(record) < before + chunks:
             assert process.poll() is None, "done before it was killed: use more images"
             time.sleep(0.02)
-        time.sleep(rng.uniform(0, 0.3))
+        time.sleep(rng.uniform(0, 1))
         return recorded(record)
 
     with Machines() if engine == "ray" else nullcontext() as machines:

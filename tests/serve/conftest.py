@@ -10,13 +10,21 @@ import httpx
 import numpy as np
 import pytest
 from PIL import Image
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.remote.webdriver import WebDriver
 
 from naclip.pipeline import Segmenter, load
 from naclip.synthetic import draw
 
 from .servers import Server
+from .studio_page import Page
 
 TOKEN = "a-token-for-tests"
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run "
+    "--disable-background-networking --disable-component-update --disable-sync"
+)
 
 
 @pytest.fixture(scope="session")
@@ -82,3 +90,37 @@ def browser_files() -> tuple[Path, Path]:
     if not all(path.exists() for path in found):
         pytest.fail("the studio is tested in chromium: apt-get install chromium chromium-driver")
     return found
+
+
+@pytest.fixture(scope="session")
+def driver(
+    browser_files: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[WebDriver]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(browser_files[0])
+    for flag in [*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    started = webdriver.Chrome(options=options, service=Service(str(browser_files[1])))
+    yield started
+    started.quit()
+
+
+@pytest.fixture
+def page(driver: WebDriver, server: Server, tmp_path: Path) -> Iterator[Page]:
+    """Afterwards: no console error, and no request but to the service."""
+    downloads = tmp_path / "downloads"
+    downloads.mkdir()
+    behaviour = {"behavior": "allow", "downloadPath": str(downloads)}
+    driver.execute_cdp_cmd("Browser.setDownloadBehavior", behaviour)
+    driver.get_log("performance")
+    driver.get_log("browser")
+    page = Page(driver, server.url, downloads)
+    page.size(1360, 900, dark=False)
+    yield page
+    severe = [row for row in driver.get_log("browser") if row["level"] == "SEVERE"]
+    # Chromium logs every answer of the 400s too; those the page shows or mends.
+    assert [
+        row for row in severe if "the server responded with a status of 4" not in row["message"]
+    ] == []
+    assert page.hosts_asked() == {f"127.0.0.1:{server.port}"}

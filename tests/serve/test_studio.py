@@ -6,17 +6,13 @@ import io
 import json
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.remote.webdriver import WebDriver
 
 from naclip.pipeline import Segmenter
 from naclip.serve.lists import _scene
@@ -26,45 +22,7 @@ from .servers import Server
 from .studio_page import Page
 from .test_routes import decoded
 
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run "
-    "--disable-background-networking --disable-component-update --disable-sync"
-)
 PICTURES = Path(__file__).parents[2] / "docs" / "images"
-
-
-@pytest.fixture(scope="module")
-def driver(
-    browser_files: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[WebDriver]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(browser_files[0])
-    for flag in [*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    started = webdriver.Chrome(options=options, service=Service(str(browser_files[1])))
-    yield started
-    started.quit()
-
-
-@pytest.fixture
-def page(driver: WebDriver, server: Server, tmp_path: Path) -> Iterator[Page]:
-    """Afterwards: no console error, and no request but to the service."""
-    downloads = tmp_path / "downloads"
-    downloads.mkdir()
-    behaviour = {"behavior": "allow", "downloadPath": str(downloads)}
-    driver.execute_cdp_cmd("Browser.setDownloadBehavior", behaviour)
-    driver.get_log("performance")
-    driver.get_log("browser")
-    page = Page(driver, server.url, downloads)
-    page.size(1360, 900, dark=False)
-    yield page
-    severe = [row for row in driver.get_log("browser") if row["level"] == "SEVERE"]
-    # Chromium logs every answer of the 400s too; those the page shows or mends.
-    assert [
-        row for row in severe if "the server responded with a status of 4" not in row["message"]
-    ] == []
-    assert page.hosts_asked() == {f"127.0.0.1:{server.port}"}
 
 
 def test_example_words_and_mask(page: Page, server: Server, tiny: Segmenter) -> None:

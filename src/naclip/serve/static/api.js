@@ -30,7 +30,8 @@ export async function request(path, options = {}) {
     if (response.status === 401) { await askToken(); continue; }
     if (response.status === 429) {
       await new Promise((resolve) => setTimeout(resolve, 1000 * (response.headers.get("Retry-After") || 1)));
-      if (!options.signal?.aborted) continue;
+      options.signal?.throwIfAborted();
+      continue;
     }
     if (!response.ok) {
       throw new Problem(await response.json().catch(() => ({})), response.status);

@@ -49,6 +49,22 @@ export function coco(found, image) {
   };
 }
 
+// Browsers lend their clipboard to https and localhost only; the old way works elsewhere too.
+export async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = document.createElement("textarea");
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    return done;
+  }
+}
+
 const quoted = (text) => /^[\w./=,@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 
 export function commandOf(image, model) {

@@ -1,7 +1,7 @@
 // The page: what the controls change, what is asked for, what is drawn.
 
 import { getJson, request } from "./api.js";
-import { commandOf, exportFile, pythonOf } from "./exports.js";
+import { commandOf, copy, exportFile, pythonOf } from "./exports.js";
 import * as imageFiles from "./image.js";
 import { attentionOf, enough, mapsOf } from "./maps.js";
 import { heatCanvas } from "./paint.js";
@@ -72,15 +72,16 @@ function showHeats() {
   const { maps } = shown;
   if (!maps) { $("heats").replaceChildren(); return; }
   const chosen = maps.classes.includes(state.heat) ? state.heat : maps.classes[0];
+  const focused = $("heats").contains(document.activeElement);
   $("heats").replaceChildren(...maps.classes.map((title) => {
     const button = document.createElement("button");
     button.type = "button";
-    button.setAttribute("role", "radio");
-    button.setAttribute("aria-checked", String(title === chosen));
+    button.setAttribute("aria-pressed", String(title === chosen));
     button.append(views.heatOf(maps, title), title);
     button.addEventListener("click", () => change({ heat: title }));
     return button;
   }));
+  if (focused) $("heats").children[maps.classes.indexOf(chosen)].focus();
 }
 
 let newestAttention = 0;
@@ -113,7 +114,7 @@ async function attention() {
 async function takeImage(blob, name, example = "", patch = {}) {
   const image = await attempt(() => imageFiles.open(blob, name));
   if (!image) return;
-  image.key = `${name} ${blob.size} ${Date.now()}`;
+  Object.assign(image, { example, key: `${name} ${blob.size} ${Date.now()}` });
   Object.assign(shown, { maps: null, a: null, b: null, cursor: null });
   views.showImage(image);
   change({ example, row: -1, column: -1, ...patch });
@@ -190,10 +191,10 @@ function bind() {
   }
   for (const radio of document.querySelectorAll("[name=code]")) radio.addEventListener("change", refresh);
   const copied = async (button, text) => {
-    await navigator.clipboard?.writeText(text);
-    const before = button.textContent;
-    button.textContent = "Copied";
-    setTimeout(() => { button.textContent = before; }, 1200);
+    const title = (button.dataset.title ??= button.textContent);
+    button.textContent = (await copy(text)) ? "Copied" : "Refused";
+    button.focus();
+    setTimeout(() => { button.textContent = title; }, 1200);
   };
   $("copy").addEventListener("click", () => copied($("copy"), $("code").textContent));
   $("link").addEventListener("click", () => copied($("link"), location.href));
@@ -249,15 +250,23 @@ async function start() {
   model = served.served.model;
   $("model").textContent = model;
   fillLists();
+  const defaults = served.served.settings;
+  const initial = { ...state, method: defaults.method, refine: defaults.refine, sigma: defaults.sigma,
+    background: model === "tiny" ? "none" : "voc21" };
+  const isNew = !location.hash;
+  await takeUrl(initial);
+  if (isNew && model === "tiny") await takeExample(examples.examples[0].example, true);
+  addEventListener("hashchange", () => takeUrl(initial)); // a link that is opened in this very tab
+  document.body.dataset.ready = "yes";
+}
+
+// What the URL does not say is as at the start; an image of one's own stays.
+async function takeUrl(initial) {
   const given = readUrl();
   if (!VIEWS.includes(given.view)) delete given.view;
-  const defaults = served.served.settings;
-  Object.assign(state, { method: defaults.method, refine: defaults.refine, sigma: defaults.sigma,
-    background: model === "tiny" ? "none" : "voc21" });
-  change(given);
-  if (state.example) await takeExample(state.example, !given.words, { row: state.row, column: state.column });
-  else if (model === "tiny" && !location.hash.includes("w=")) await takeExample(examples.examples[0].example, true);
-  document.body.dataset.ready = "yes";
+  change({ ...initial, ...given });
+  const { example, row, column } = state;
+  if (example && example !== shown.image?.example) await takeExample(example, !given.words, { row, column });
 }
 
 start();

@@ -97,13 +97,24 @@ export function showMarker(rows, columns, row, column) {
   });
 }
 
-// The image and its mask as one canvas: what the overlay export saves.
+// The image and what lies over it as one canvas: what the overlay export saves. The attention view
+// has nothing over it: there it is the mask.
 export function composed() {
   const canvas = document.createElement("canvas");
   canvas.width = over.width; canvas.height = over.height;
   const drawing = canvas.getContext("2d");
   drawing.drawImage($("picture"), 0, 0);
-  drawing.drawImage(over, 0, 0);
+  if (state.view === "attention") drawing.drawImage(masked(), 0, 0);
+  else drawing.drawImage(over, 0, 0);
+  return canvas;
+}
+
+function masked() {
+  const canvas = document.createElement("canvas");
+  canvas.width = over.width; canvas.height = over.height;
+  const image = context.createImageData(over.width, over.height);
+  paint(shown.maps, 0, over.width, image);
+  canvas.getContext("2d").putImageData(image, 0, 0);
   return canvas;
 }
 

@@ -141,15 +141,24 @@ function edit(row, word) {
     else change({ words: state.words.map((other) => (other === word ? text : other)) });
   };
   field.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") finish(true);
-    if (event.key === "Escape") finish(false);
+    if (event.key !== "Enter" && event.key !== "Escape") return;
+    event.preventDefault(); // else the chip, which has the focus next, takes the key for a click
+    finish(event.key === "Enter");
   });
   field.addEventListener("blur", () => finish(true));
   row.replaceChildren(field);
   field.focus();
 }
 
-function render() { chips.replaceChildren(...state.words.map(chip)); document.dispatchEvent(new Event("chips")); }
+// The keyboard's focus stays on the same button of the same place, or of the last chip.
+function render() {
+  const row = document.activeElement?.closest("#chips li");
+  const place = [...chips.children].indexOf(row);
+  const kind = document.activeElement?.className || "name"; // that of an edited chip
+  chips.replaceChildren(...state.words.map(chip));
+  if (row) (chips.children[Math.min(place, chips.children.length - 1)]?.querySelector(`.${kind}`) ?? input).focus();
+  document.dispatchEvent(new Event("chips"));
+}
 onChange((changes) => { if ("words" in changes || "hidden" in changes) render(); });
 
 // rows: {title: {colour: [r, g, b], share}}

@@ -1,0 +1,130 @@
+"""The studio by keyboard, drop, paste, clipboard and links, in Debian's chromium."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from base64 import b64encode
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from selenium.webdriver.common.keys import Keys
+
+from naclip.pipeline import Segmenter
+from naclip.serve.lists import _scene
+from naclip.synthetic import draw
+
+from .studio_page import Page
+
+FIVE = "#e=meadow&w=sky&w=grass%3Dlawn&w=fish&w=house&r=0"
+
+
+def give(page: Page, event: str, image: bytes, name: str) -> None:
+    """A file in the hands of an event of the whole page, as a drop or a paste brings it."""
+    page.js(
+        f"const bytes = Uint8Array.from(atob('{b64encode(image).decode()}'), c => c.charCodeAt());"
+        f"const data = new DataTransfer();"
+        f"data.items.add(new File([bytes], '{name}', {{type: 'image/png'}}));"
+        f"document.body.dispatchEvent({event})"
+    )
+    page.rest()
+
+
+DROP = "new DragEvent('drop', {dataTransfer: data, bubbles: true, cancelable: true})"
+PASTE = "new ClipboardEvent('paste', {clipboardData: data, bubbles: true})"
+
+
+@pytest.mark.parametrize(("event", "name"), [(DROP, "dropped.png"), (PASTE, "pasted.png")])
+def test_a_dropped_or_pasted_image_is_segmented(
+    page: Page, tiny: Segmenter, event: str, name: str
+) -> None:
+    page.open("#w=sky&w=grass&w=fish&r=0")
+    file = io.BytesIO()
+    Image.fromarray(draw(21, (96, 128), scale=2).image).save(file, format="PNG")
+    give(page, event, file.getvalue(), name)
+    page.until(lambda: page.js("return document.body.dataset.image") == name)
+    page.rest()
+    expected = tiny(file.getvalue(), ["sky", "grass", "fish"], refine=False)
+    found = dict(zip(page.titles(), page.shares(), strict=True))
+    for title, share in expected.coverage.items():
+        assert float(found[title].rstrip("%")) == pytest.approx(100 * share, abs=0.6)
+
+
+def test_the_keyboard_alone_reaches_everything_and_keeps_its_place(page: Page) -> None:
+    page.open(FIVE)
+    focused = (
+        "return document.activeElement.getAttribute('aria-label') || document.activeElement.id"
+    )
+
+    def press(*keys: str) -> str:
+        page.driver.switch_to.active_element.send_keys(*keys)
+        page.rest()
+        return str(page.js(focused))
+
+    page.find("#tab-mask").send_keys(Keys.ARROW_RIGHT)
+    page.rest()
+    assert page.js(focused) == "tab-heat"
+    assert page.find("#tab-heat").get_attribute("aria-selected") == "true"
+    page.js("document.querySelector('#heats button').focus()")
+    press(Keys.TAB)
+    press(Keys.ENTER)
+    assert page.js("return document.activeElement.textContent") == "grass"
+    assert page.js("return document.activeElement.getAttribute('aria-pressed')") == "true"
+    page.find("#word").send_keys(Keys.TAB)
+    assert press(Keys.TAB) == "Show sky"
+    assert press(Keys.SPACE) == "Show sky"
+    assert "off=sky" in page.js("return location.hash")
+    assert press(Keys.TAB) == "Edit sky and its synonyms"
+    assert press(Keys.ENTER) == "Word=synonym,synonym"
+    assert press("=clouds", Keys.ENTER) == "Edit sky and its synonyms"
+    assert page.find("#chips li small").text == "+1"
+    assert press(Keys.TAB) == "Remove sky"
+    for title in ("grass", "fish", "house"):
+        assert press(Keys.ENTER) == f"Remove {title}"
+    assert press(Keys.ENTER) == "word"
+    assert page.titles() == []
+
+
+def test_a_link_opened_in_the_same_tab_is_followed(page: Page) -> None:
+    page.open(FIVE)
+    page.js("location.hash = '#e=snow&w=snow&w=fish&r=0&o=0.8'")
+    page.until(lambda: page.titles() == ["snow", "fish"])
+    page.until(lambda: page.js("return document.body.dataset.image") == "snow.png")
+    page.rest()
+    followed = page.pixels()
+    page.open("#e=snow&w=snow&w=fish&r=0&o=0.8")
+    np.testing.assert_array_equal(page.pixels(), followed)
+
+
+def test_the_copied_command_gives_the_mask_on_the_page(
+    page: Page, tiny: Segmenter, tmp_path: Path
+) -> None:
+    page.open(FIVE + "&t=0.3&bg=own&bw=wall%2Csky%20light")
+    # Where the browser refuses its clipboard, as it does on plain http of another host.
+    page.js("navigator.clipboard.writeText = () => Promise.reject(new Error('refused'))")
+    page.js("document.addEventListener('copy', () => { window.copied = `${getSelection()}`; })")
+    page.find("#copy").click()  # a real one: browsers let no script copy on its own
+    assert page.until(lambda: page.find("#copy").text != "Copy")
+    assert page.find("#copy").text == "Copied"
+    command = page.find("#code").get_attribute("textContent")
+    assert page.js("return window.copied") == command
+    (tmp_path / "meadow.png").write_bytes(_scene("meadow"))
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    subprocess.run(
+        ["bash", "-euc", command], cwd=tmp_path, check=True, env={**os.environ, "PATH": path}
+    )
+    mask = np.asarray(Image.open(tmp_path / "mask.png"))
+    np.testing.assert_array_equal(mask, np.asarray(Image.open(page.export("mask"))))
+
+
+def test_the_overlay_of_the_attention_view_is_the_mask(page: Page) -> None:
+    page.open(FIVE)
+    saved = page.export("overlay")
+    mask = np.asarray(Image.open(saved))
+    saved.unlink()
+    page.click("#tab-attention")
+    np.testing.assert_array_equal(np.asarray(Image.open(page.export("overlay"))), mask)
