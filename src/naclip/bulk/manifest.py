@@ -33,8 +33,9 @@ def describe(
     chunk: int,
 ) -> dict[str, Any]:
     more = {"pyarrow": outputs.table, "openvino": model.engine == "openvino"}
+    used = [name for name, is_used in more.items() if is_used]
     return {
-        "versions": versions(*(name for name, is_used in more.items() if is_used)),
+        "versions": versions(*used, *outputs.exports.needs),
         "model": {
             "name": segmenter.model.name,
             "weights": segmenter.model.fingerprint,

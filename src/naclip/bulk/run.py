@@ -10,22 +10,27 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from naclip import vocabulary
-from naclip.bulk import inputs, local, manifest, table
+from naclip.bulk import exports, inputs, local, manifest
+from naclip.bulk import table as tables
 from naclip.bulk.chunks import Chunk, Outcome, chunk_count, chunk_of
+from naclip.bulk.exports import Exports
 from naclip.bulk.inputs import Inputs
 from naclip.bulk.lock import locked
 from naclip.bulk.progress import Silent
 from naclip.bulk.record import Record
 from naclip.bulk.stores import LocalStore, Store, is_url, open_store
-from naclip.bulk.worker import ModelChoice, Outputs, Task, Worker, names_of
+from naclip.bulk.worker import ModelChoice, Outputs, Task, Worker
 from naclip.clip.sources import DEFAULT_MODEL
 from naclip.errors import OutputError, SettingsError, UsageError
+from naclip.export.item import Classes
+from naclip.export.options import EVERYTHING, Options
 from naclip.pipeline import Segmenter
 from naclip.settings import Device, Engine, Precision, Settings
 from naclip.vocabulary import Vocabulary, Words
 
 FAILURES = "failures.json"
-OURS = ("masks", "overlays", "table", ".naclip")  # folders of an output
+OURS = ("masks", "overlays", "table", exports.FOLDER, ".naclip")  # folders of an output
+WHOLE = ".naclip/whole"  # is there when what is about all images is written, and holds
 
 
 class Machines(Protocol):
@@ -63,10 +68,11 @@ class Job:
     def __post_init__(self) -> None:
         if self.chunk < 1:
             raise SettingsError(f"chunk is {self.chunk}: use at least 1 image")
-        if not names_of(self.outputs):
-            raise UsageError("nothing would be written: ask for masks, overlays or a table")
+        if self.outputs.is_nothing:
+            raise UsageError("nothing would be written: ask for masks, overlays, a table, a format")
+        self.outputs.exports.check()
         if self.outputs.table:
-            table.arrow()
+            tables.arrow()
 
 
 @dataclass(frozen=True)
@@ -181,11 +187,12 @@ def _finish(
     chunks = (chunk_of(known.items, job.chunk, number) for number in todo)
     try:
         if todo:
+            task.store.delete(WHOLE)
             for outcome in machines(task, segmenter, chunks):
                 record.add(outcome)
                 progress.step(outcome.count, record.failure_count)
         failed = {known.items[index].name: reason for index, reason in record.failures()}
-        _write_results(job, task.store, known, failed, bool(todo), progress)
+        _write_results(job, task.store, known, failed, progress)
     except OutputError as error:
         raise OutputError(
             f"{error}: make room or get permission, and run the same command: "
@@ -199,13 +206,16 @@ def _write_results(
     store: Store,
     known: Inputs,
     failed: Mapping[str, str],
-    has_changed: bool,
     progress: Progress,
 ) -> None:
     """Last: what is about the run as a whole."""
     count = chunk_count(len(known.items), job.chunk)
-    if job.outputs.table and (has_changed or store.read("table/part-00000.parquet") is None):
-        table.write_shards(store, count, job.chunk, job.words.classes, progress.note)
+    if store.read(WHOLE) is None:
+        if job.outputs.table:
+            tables.write_shards(store, count, job.chunk, job.words.classes, progress.note)
+        classes = Classes.of(job.words)
+        exports.write_whole(store, job.outputs.exports, count, classes, progress.note)
+        store.write(WHOLE, b"")
     rows = [{"path": name, "error": reason} for name, reason in failed.items()]
     store.write(FAILURES, json.dumps(rows, indent=2).encode() + b"\n")
 
@@ -227,6 +237,8 @@ def batch(
     masks: bool = True,
     overlays: bool = False,
     table: bool = False,
+    formats: Sequence[str] = (),
+    export: Options = EVERYTHING,
     chunk: int = 8,
     retry_failed: bool = False,
     overwrite: bool = False,
@@ -238,6 +250,7 @@ def batch(
 
     engine      what runs the frozen blocks: naclip.engines
     calibration images, or folders of them, that int8 takes its ranges from
+    formats     of other tools (naclip formats), in exports/FORMAT; export: parts, outlines...
     machines    LocalMachine(readers, writers) by default, or naclip.RayCluster(...)
     options     any field of Settings: method, sigma, window, refine, threshold, ...
     """
@@ -251,7 +264,7 @@ def batch(
         chosen,
         vocabulary.templates() if templates is None else vocabulary.checked_templates(templates),
         ModelChoice(str(model), device, precision, activation, engine, tuple(calibration)),
-        Outputs(masks, overlays, table),
+        Outputs(masks, overlays, table, Exports(tuple(formats), export)),
         chunk,
         retry_failed,
         overwrite,

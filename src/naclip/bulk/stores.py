@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ class Store(Protocol):
     @property
     def root(self) -> str: ...
     def write(self, name: str, data: bytes) -> None: ...
+    def write_pieces(self, name: str, pieces: Iterable[bytes]) -> None: ...
     def read(self, name: str) -> bytes | None: ...
     def names(self, folder: str) -> list[str]: ...
     def delete(self, name: str) -> None: ...
@@ -68,6 +70,9 @@ class LocalStore:
     root: str
 
     def write(self, name: str, data: bytes) -> None:
+        self.write_pieces(name, [data])
+
+    def write_pieces(self, name: str, pieces: Iterable[bytes]) -> None:
         """On the disk itself, not only on its way there, before anything says that it is."""
         path = Path(self.root, name)
         try:
@@ -75,7 +80,7 @@ class LocalStore:
         except OSError as error:
             raise OutputError(f"{path.parent}: cannot be made ({error.strerror})") from None
         with atomic(path) as file:
-            file.write(data)
+            file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
 
@@ -127,6 +132,18 @@ class RemoteStore:
         except Exception as error:  # clients of object stores raise anything
             reason = reason_of(error)
             raise OutputError(f"{self.root}/{name}: cannot be written ({reason})") from None
+
+    def write_pieces(self, name: str, pieces: Iterable[bytes]) -> None:
+        """By way of a file on this machine: an upload under way would be ended, not taken back."""
+        with tempfile.NamedTemporaryFile() as spool:
+            spool.writelines(pieces)
+            spool.flush()
+            fs, path = file_system(f"{self.root}/{name}")
+            try:
+                fs.put_file(spool.name, path)
+            except Exception as error:  # clients of object stores raise anything
+                reason = reason_of(error)
+                raise OutputError(f"{self.root}/{name}: cannot be written ({reason})") from None
 
     def read(self, name: str) -> bytes | None:
         fs, path = file_system(f"{self.root}/{name}")

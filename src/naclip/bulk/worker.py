@@ -8,7 +8,7 @@ write     segmentations -> files            (threads)
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,14 +20,16 @@ from PIL import Image
 
 from naclip import calibration as calibrating
 from naclip import engines, images
-from naclip.bulk import inputs, table
+from naclip.bulk import exports, inputs, table
 from naclip.bulk.chunks import Chunk, Outcome
+from naclip.bulk.exports import Exports
 from naclip.bulk.inputs import Item
 from naclip.bulk.many import Many
 from naclip.bulk.stores import Store
 from naclip.bulk.versions import check_same, versions
 from naclip.device import choose_precision
 from naclip.errors import CheckpointError, DataError, ImageError, SettingsError
+from naclip.export.item import Classes
 from naclip.images import Picture
 from naclip.pipeline import Segmenter, load
 from naclip.results import Segmentation
@@ -42,6 +44,11 @@ class Outputs:
     masks: bool = True
     overlays: bool = False
     table: bool = False
+    exports: Exports = Exports()
+
+    @property
+    def is_nothing(self) -> bool:
+        return not (self.masks or self.overlays or self.table or self.exports.formats)
 
 
 @dataclass(frozen=True)
@@ -164,16 +171,20 @@ class Worker:
 
     def write(self, done: Segmented) -> Outcome:
         task = self.task
+        asked, classes = task.outputs.exports, Classes.of(task.words)
+        made, unfit = exports.make(asked, done.chunk, done.results, classes)
+        results = {at: result for at, result in done.results.items() if at not in unfit}
+        failed = dict(sorted({**done.failed, **unfit}.items()))
         for at, item in enumerate(done.chunk.items):
-            for name, result in wanted(task.outputs, item, done.results.get(at)):
+            for name, result in wanted(task.outputs, item, results.get(at)):
                 if result is None:  # of an earlier try, with a file that was good then
                     task.store.delete(name)
                 else:
                     task.store.write(name, picture_bytes(name, result))
         if task.outputs.table:
-            rows = table.rows(done.chunk, done.results, done.failed, task.words.classes)
+            rows = table.rows(done.chunk, results, failed, task.words.classes)
             task.store.write(table.rows_name(done.chunk.number), rows)
-        failed = dict(sorted(done.failed.items()))
+        exports.write(task.store, asked, done.chunk, made, classes)
         return Outcome(done.chunk.number, len(done.chunk.items), failed)
 
 
@@ -202,7 +213,3 @@ def picture_bytes(name: str, result: Segmentation) -> bytes:
     else:
         Image.fromarray(result.overlay()).save(buffer, format="JPEG", quality=OVERLAY_QUALITY)
     return buffer.getvalue()
-
-
-def names_of(outputs: Outputs) -> Sequence[str]:
-    return [name for name in ("masks", "overlays", "table") if getattr(outputs, name)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from naclip.cli import options
+from naclip.cli.export_options import Instances, MinPixels, Polygons, Simplify, chosen
 from naclip.cli.ray_options import (
     ActorCpus,
     ActorGpus,
@@ -17,6 +18,7 @@ from naclip.cli.ray_options import (
     ray_cluster,
     split_engine,
 )
+from naclip.export.options import EVERYTHING
 
 if TYPE_CHECKING:
     from naclip.bulk.run import Finished
@@ -59,6 +61,14 @@ def batch(
     table: Annotated[
         bool, typer.Option("--table", help="Parquet: path, classes, coverage, run lengths")
     ] = False,
+    format: Annotated[
+        list[str] | None,
+        typer.Option(help="Also for another tool (naclip formats); repeat for more"),
+    ] = None,
+    instances: Instances = EVERYTHING.instances,
+    min_pixels: MinPixels = EVERYTHING.min_pixels,
+    polygons: Polygons = EVERYTHING.polygons,
+    simplify: Simplify = EVERYTHING.simplify,
     chunk: Annotated[
         int, typer.Option(help="Images that go through the model together", min=1)
     ] = 8,
@@ -80,6 +90,7 @@ def batch(
 ) -> None:
     """Segment many images; run the same command again to go on after any interruption."""
     from naclip import vocabulary as words_
+    from naclip.bulk.exports import Exports
     from naclip.bulk.progress import Bar
     from naclip.bulk.run import Job, LocalMachine, Machines, run
     from naclip.bulk.worker import ModelChoice, Outputs
@@ -91,6 +102,8 @@ def batch(
     settings = base.updated(**changes)
     given = words_.choose(classes or [], vocabulary or preset)
     names = options.background_names(background)
+    options_ = chosen(format or [], instances, min_pixels, polygons, simplify)
+    exports = Exports(tuple(format or ()), options_)
     job = Job(
         source,
         output,
@@ -98,7 +111,7 @@ def batch(
         settings,
         words_.templates(templates),
         ModelChoice(model, device, precision, activation, blocks, tuple(calibrate or ())),  # type: ignore[arg-type]
-        Outputs(masks, overlays, table),
+        Outputs(masks, overlays, table, exports),
         chunk,
         retry_failed,
         overwrite,

@@ -76,7 +76,7 @@ def exporting(
     found = formats.find(format)
     if output is None:
         raise UsageError(f"--format {format} needs a place: -o FILE, or -o FOLDER")
-    classes = Classes(words.classes, words.has_background)
+    classes = Classes.of(words)
     names = dict(zip(images, named(images), strict=True))
     with Export(output, found, classes, options, len(images)) as export:
         yield lambda path, result: export.add(Item.of(result, *names[path]))

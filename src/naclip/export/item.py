@@ -17,6 +17,7 @@ from naclip.results import palette
 
 if TYPE_CHECKING:
     from naclip.results import Segmentation
+    from naclip.vocabulary import Vocabulary
 
 VOID = 65535  # the label of a pixel of which no class is known
 Labels = NDArray[np.uint16]
@@ -33,6 +34,10 @@ class Classes:
 
     names: tuple[str, ...]
     has_background: bool = False  # label 0 is background
+
+    @staticmethod
+    def of(words: Vocabulary) -> Classes:
+        return Classes(words.classes, words.has_background)
 
     @property
     def first(self) -> int:
