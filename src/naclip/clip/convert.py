@@ -20,7 +20,20 @@ from naclip.clip.transformer import ACTIVATIONS
 from naclip.errors import CheckpointError, SettingsError, no_such
 
 OPENAI_MARKERS = ("input_resolution", "context_length", "vocab_size")
-HEAD_WIDTH = 64  # of all of OpenAI's models
+HEAD_WIDTH = 64  # of all of OpenAI's models, and of every text tower
+# Of the public vision towers whose heads are wider: H/14, g/14, bigG/14 and e/14.
+HEAD_WIDTHS = {1280: 80, 1408: 88, 1664: 104, 1792: 112}
+BOTH_ACTIVATIONS = re.compile(
+    r"open_?clip|laion|datacomp|commonpool|epoch_|remote_?clip|metaclip|dfn", re.IGNORECASE
+)
+
+OTHER_ARCHITECTURES = [  # (a tensor's name, what has it)
+    (r"visual\.layer1\.0\.conv1\.weight", "a ResNet CLIP"),
+    (r"visual\.trunk\..*", "a vision tower of timm's, as SigLIP, EVA, ConvNeXt, MobileCLIP have"),
+    (r"vision_model\.head\.probe", "a SigLIP"),
+    (r"text\.transformer\.(embeddings|encoder)\..*", "a text tower of the BERT family"),
+    (r"text_decoder\..*", "a CoCa"),
+]
 
 HF_NAMES = [  # (Hugging Face, OpenAI), applied in order
     (r"^vision_model\.embeddings\.class_embedding$", "visual.class_embedding"),
@@ -45,6 +58,13 @@ HF_NAMES = [  # (Hugging Face, OpenAI), applied in order
 
 def openai_names(tensors: Tensors, origin: str) -> Tensors:
     """Any of the three families -> OpenAI's names."""
+    for pattern, kind in OTHER_ARCHITECTURES:
+        found = next((name for name in tensors if re.fullmatch(pattern, name)), None)
+        if found:
+            raise CheckpointError(
+                f"{origin}: expected a CLIP with a vision transformer and CLIP's own text "
+                f"transformer, found {kind} ({found}): see docs/backbones.md"
+            )
     if any(name.startswith("vision_model.") for name in tensors):
         return _from_hugging_face(tensors, origin)
     renamed = {
@@ -52,10 +72,10 @@ def openai_names(tensors: Tensors, origin: str) -> Tensors:
         for name, tensor in tensors.items()
     }
     if "visual.conv1.weight" not in renamed:
-        kind = "a ResNet CLIP" if "visual.layer1.0.conv1.weight" in renamed else "another model"
         sample = ", ".join(sorted(tensors)[:3])
         raise CheckpointError(
-            f"{origin}: expected a CLIP with a vision transformer, found {kind} ({sample}, ...)"
+            f"{origin}: expected a CLIP with a vision transformer, found another model "
+            f"({sample}, ...)"
         )
     return renamed
 
@@ -92,12 +112,19 @@ def activation_of(
     known = _known_activation(tensors, config, origin)
     if known is not None and asked is not None and asked != known:
         raise CheckpointError(f"{origin}: was trained with {known}, asked for was {asked}")
-    if known is None and asked is None and re.search(r"open_?clip|laion|datacomp|epoch_", origin):
+    if known is None and asked is None and _may_be_either(tensors, origin):
         raise CheckpointError(
             f"{origin}: an OpenCLIP checkpoint without its open_clip_config.json does not say its "
             "activation: put the config beside it, or choose --activation gelu or quick_gelu"
         )
     return asked or known or "quick_gelu"
+
+
+def _may_be_either(tensors: Tensors, origin: str) -> bool:
+    """Of a family, or of a width, that exists with both activations."""
+    embedding = tensors.get("visual.class_embedding")
+    width = 0 if embedding is None else embedding.numel()
+    return width in HEAD_WIDTHS or BOTH_ACTIVATIONS.search(origin) is not None
 
 
 def _known_activation(
@@ -126,8 +153,8 @@ def shape_of(
         conv, positions = tensors["visual.conv1.weight"], tensors["visual.positional_embedding"]
         table, context = tensors["token_embedding.weight"], tensors["positional_embedding"]
         embedding = tensors["visual.proj"].shape[1]
-        vision = _tower(tensors, "visual.transformer.", _heads(config, "vision"))
-        text = _tower(tensors, "transformer.", _heads(config, "text"))
+        vision = _tower(tensors, "visual.transformer.", "vision", config)
+        text = _tower(tensors, "transformer.", "text", config)
     except KeyError as error:
         raise CheckpointError(f"{origin}: incomplete CLIP checkpoint: no tensor {error}") from None
     grid = round((len(positions) - 1) ** 0.5)
@@ -153,28 +180,31 @@ def shape_of(
     )
 
 
-def _tower(tensors: Tensors, prefix: str, heads: int | None) -> TowerShape:
+def _tower(
+    tensors: Tensors, prefix: str, kind: str, config: Mapping[str, Any] | None
+) -> TowerShape:
     pattern = re.compile(re.escape(prefix) + r"resblocks\.(\d+)\.ln_1\.weight")
     layers = sum(1 for name in tensors if pattern.fullmatch(name))
     if layers == 0:
         raise KeyError(f"{prefix}resblocks.0.ln_1.weight")
     fc: Tensor = tensors[f"{prefix}resblocks.0.mlp.c_fc.weight"]
     hidden, width = fc.shape
-    heads = max(1, width // HEAD_WIDTH) if heads is None else heads
-    return TowerShape(width, layers, heads, hidden)
+    return TowerShape(width, layers, _heads(config, kind, width), hidden)
 
 
-def _heads(config: Mapping[str, Any] | None, tower: str) -> int | None:
+def _heads(config: Mapping[str, Any] | None, kind: str, width: int) -> int:
+    """What no tensor tells. Without a config: of the public models of this width."""
     if config is None:
-        return None
-    if "model_cfg" in config:
-        part = config["model_cfg"].get(f"{tower}_cfg", {})
-        if tower == "text":
-            return int(part.get("heads", 8))  # OpenCLIP's default
-        return int(part["width"]) // int(part["head_width"]) if "head_width" in part else None
-    heads = (config.get(f"{tower}_config") or {}).get("num_attention_heads")
+        head_width = HEAD_WIDTHS.get(width, HEAD_WIDTH) if kind == "vision" else HEAD_WIDTH
+        return max(1, width // head_width)
+    if "model_cfg" in config:  # what it leaves out equals OpenCLIP's defaults
+        part = config["model_cfg"].get(f"{kind}_cfg", {})
+        if kind == "text":
+            return int(part.get("heads", 8))
+        return int(part.get("width", width)) // int(part.get("head_width", HEAD_WIDTH))
+    heads = (config.get(f"{kind}_config") or {}).get("num_attention_heads")
     # Hugging Face leaves out what equals its defaults: those of ViT-B/32.
-    return int(heads) if heads else {"vision": 12, "text": 8}[tower]
+    return int(heads) if heads else {"vision": 12, "text": 8}[kind]
 
 
 def _normalisation(

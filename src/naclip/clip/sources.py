@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from naclip.cache import sha256
+from naclip.clip.config import read_config
 from naclip.errors import CheckpointError, SettingsError, no_such
 from naclip.files import is_file, is_folder
 from naclip.settings import Method, Settings, Windowing
@@ -29,6 +29,20 @@ class KnownModel:
     defaults: Settings = Settings()
 
 
+_OTHERS = [  # name, hub repository, megabytes, about: not the paper's, their config beside them
+    ("ViT-B/16@laion2b", "laion/CLIP-ViT-B-16-laion2B-s34B-b88K", 599, "trained on LAION-2B"),
+    ("ViT-B/16@datacomp", "laion/CLIP-ViT-B-16-DataComp.XL-s13B-b90K", 599, "on DataComp-1B"),
+    ("ViT-B/16@dfn", "apple/DFN2B-CLIP-ViT-B-16", 599, "on DFN-2B"),
+    ("ViT-B/16@metaclip", "facebook/metaclip-b16-fullcc2.5b", 599, "on MetaCLIP's 2.5 billion"),
+    ("ViT-B/32@laion2b", "laion/CLIP-ViT-B-32-laion2B-s34B-b79K", 605, "trained on LAION-2B"),
+    ("ViT-L/14@laion2b", "laion/CLIP-ViT-L-14-laion2B-s32B-b82K", 1711, "trained on LAION-2B"),
+    ("ViT-L/14@datacomp", "laion/CLIP-ViT-L-14-DataComp.XL-s13B-b90K", 1711, "on DataComp-1B"),
+    ("ViT-L/14@metaclip", "facebook/metaclip-l14-fullcc2.5b", 1711, "on MetaCLIP's 2.5 billion"),
+    ("ViT-H/14@laion2b", "laion/CLIP-ViT-H-14-laion2B-s32B-b79K", 3944, "trained on LAION-2B"),
+    ("ViT-H/14@dfn", "apple/DFN5B-CLIP-ViT-H-14", 3944, "on DFN-5B"),
+    ("ViT-g/14@laion2b", "laion/CLIP-ViT-g-14-laion2B-s34B-b88K", 5467, "trained on LAION-2B"),
+    ("ViT-bigG/14@laion2b", "laion/CLIP-ViT-bigG-14-laion2B-39B-b160k", 10159, "on LAION-2B"),
+]
 MODELS: dict[str, KnownModel] = {
     model.name: model
     for model in [
@@ -74,6 +88,7 @@ MODELS: dict[str, KnownModel] = {
             # A grid of 8x8 patches instead of 14x14: a narrower Gaussian.
             defaults=Settings(Windowing(96, window=64, stride=32), Method(sigma=1.0)),
         ),
+        *(KnownModel(name, hub, size, about=about) for name, hub, size, about in _OTHERS),
     ]
 }
 DEFAULT_MODEL = "ViT-B/16"
@@ -135,7 +150,7 @@ def _from_package(known: KnownModel) -> Source:
 def _from_folder(folder: Path) -> Source:
     for config, weights in LAYOUTS:
         if (folder / config).is_file() and (folder / weights).is_file():
-            return Source(folder.name, folder / weights, _read_config(folder / config))
+            return Source(folder.name, folder / weights, read_config(folder / config))
     found = ", ".join(sorted(p.name for p in folder.iterdir())[:6]) or "nothing"
     expected = " or ".join(f"{config} with {weights}" for config, weights in LAYOUTS[::2])
     raise CheckpointError(f"{folder}: expected {expected}, found {found}")
@@ -153,21 +168,8 @@ def _from_file(path: Path) -> Source:
                 )
     for config, weights in LAYOUTS:
         if path.name == weights and (path.parent / config).is_file():
-            return Source(path.name, path, _read_config(path.parent / config))
+            return Source(path.name, path, read_config(path.parent / config))
     return Source(path.name, path)
-
-
-def _read_config(path: Path) -> Mapping[str, Any]:
-    try:
-        config = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: cannot be read as JSON ({error})") from None
-    if not isinstance(config, dict):
-        raise CheckpointError(f"{path}: expected a JSON object")
-    kind = config.get("model_type", "clip")
-    if kind != "clip":
-        raise CheckpointError(f"{path}: expected model_type clip, found {kind}")
-    return config
 
 
 def _from_hub(name: str, repository: str) -> Source:
@@ -197,12 +199,13 @@ def _from_hub(name: str, repository: str) -> Source:
         # offline no question about files of the other layouts.
         cached = [try_to_load_from_cache(repository, file) for file in layout]
         if all(isinstance(file, str) for file in cached):
-            return Source(name, Path(str(cached[1])), _read_config(Path(str(cached[0]))))
+            return Source(name, Path(str(cached[1])), read_config(Path(str(cached[0]))))
     for config, weights in layouts:
         config_path = fetch(config)
+        content = read_config(config_path) if config_path else None  # before the weights
         weights_path = fetch(weights) if config_path else None
-        if config_path and weights_path:
-            return Source(name, weights_path, _read_config(config_path))
+        if weights_path:
+            return Source(name, weights_path, content)
     raise CheckpointError(
         f"{repository}: holds no CLIP weights: expected {' or '.join(w for _, w in LAYOUTS)}"
     )
@@ -210,7 +213,7 @@ def _from_hub(name: str, repository: str) -> Source:
 
 def _files_of(repository: str) -> str:
     for known in MODELS.values():
-        if known.hub == repository:
+        if known.hub == repository and known.openai_file:
             return (
                 f"the folder with its config.json and model.safetensors ({known.megabytes} MB), "
                 f"or OpenAI's {known.openai_file},"

@@ -38,7 +38,7 @@ def known_model(model: ClipModel) -> str | None:
     """The name under which the paper knows these weights."""
     for known in MODELS.values():
         names = (known.name, known.hub.split("/")[-1])
-        if known.hub and (model.name in names or model.fingerprint == known.openai_sha256):
+        if known.openai_file and (model.name in names or model.fingerprint == known.openai_sha256):
             return known.name
     return None
 

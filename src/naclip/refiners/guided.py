@@ -61,4 +61,4 @@ def _covariances(colours: Floats, mean: Floats, radius: int) -> Floats:
     """(h, w, 3, 3) of the colours of a square, with the penalty on the diagonal."""
     columns = [box(colours * colours[..., i, None], radius) for i in range(3)]
     products = np.stack(columns, axis=-1) - mean[..., None] * mean[..., None, :]
-    return np.asarray(products + np.float32(PENALTY) * np.eye(3, dtype=np.float32))
+    return np.asarray(products + PENALTY * np.eye(3), np.float32)
