@@ -15,7 +15,7 @@ import naclip
 from naclip import calibration
 from naclip.bulk.worker import ModelChoice
 from naclip.cli.main import app
-from naclip.errors import ImageError, SettingsError
+from naclip.errors import ImageError, SettingsError, UsageError
 from naclip.synthetic import draw
 
 
@@ -110,7 +110,7 @@ def test_a_batch_with_other_calibration_images_is_another_batch(
     assert first.exit_code == 0, first.output
     model = json.loads((tmp_path / "out/run.json").read_text())["model"]
     assert model["calibration"] == calibration.digest(calibration.pictures([photos]))
-    with pytest.raises(SettingsError, match="calibration"):
+    with pytest.raises(UsageError, match="model.calibration"):
         CliRunner().invoke(
             app, [*line, "--calibrate", str(photos / "1.png")], catch_exceptions=False
         )

@@ -38,9 +38,10 @@ def score_maps(draw: st.DrawFn, refine: bool) -> ScoreMaps:
 
 def assert_same(ours: Decoded, reference: Decoded) -> None:
     """Planes within rounding; labels equal wherever rounding cannot decide them."""
-    for name in ("score", "probability", "margin"):
+    off = {"score": CLOSE, "probability": CLOSE, "margin": 2 * CLOSE}  # a margin is of two
+    for name, atol in off.items():
         a, b = getattr(ours, name).numpy(), getattr(reference, name).numpy()
-        np.testing.assert_allclose(a, b, atol=CLOSE, err_msg=name)
+        np.testing.assert_allclose(a, b, atol=atol, err_msg=name)
     np.testing.assert_allclose(ours.log_classes, reference.log_classes, atol=1e-4, rtol=1e-6)
-    clear = reference.margin.numpy() > CLOSE  # type: ignore[union-attr]
+    clear = reference.margin.numpy() > off["margin"]  # type: ignore[union-attr]
     np.testing.assert_array_equal(ours.labels.numpy()[clear], reference.labels.numpy()[clear])
