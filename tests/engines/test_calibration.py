@@ -110,7 +110,7 @@ def test_a_batch_with_other_calibration_images_is_another_batch(
     assert first.exit_code == 0, first.output
     model = json.loads((tmp_path / "out/run.json").read_text())["model"]
     assert model["calibration"] == calibration.digest(calibration.pictures([photos]))
-    with pytest.raises(UsageError, match="model.calibration"):
+    with pytest.raises(UsageError, match=r"model\.calibration"):
         CliRunner().invoke(
             app, [*line, "--calibrate", str(photos / "1.png")], catch_exceptions=False
         )
