@@ -238,7 +238,9 @@ def test_compare_by_class_and_image(segmenter: Segmenter, tmp_path: Path) -> Non
     assert changes == sorted(changes, reverse=True)
     assert compare(made[0], made[0])["interval"] == [0, 0]
     pictures = draw(*made, [found["by_image"][0]["image"]], tmp_path / "pictures")
-    assert Image.open(pictures[0]).size[0] > 4 * 40  # image, truth, A, B
+    width, height = Image.open(pictures[0]).size
+    assert width > 4 * 40  # image, truth, A, B
+    assert height > 33 + 22 + 20  # the tallest image, its caption, the legend
     other = {**made[1], "data": {**made[1]["data"], "name": "ade20k"}}
     with pytest.raises(UsageError, match="one is of voc21, the other of ade20k"):
         compare(made[0], other)

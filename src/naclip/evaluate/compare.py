@@ -17,7 +17,7 @@ from naclip.evaluate.metric import VOID, PerImage, Sparse
 from naclip.evaluate.report import number, numbers
 from naclip.evaluate.reproduce import made_folder
 from naclip.files import atomic
-from naclip.pictures import tiles
+from naclip.pictures import legend, tiles
 from naclip.results import palette
 from naclip.settings import Settings
 
@@ -105,28 +105,33 @@ def differing(a: Document, b: Document) -> dict[str, list[Any]]:
 
 
 def draw(a: Document, b: Document, names: Sequence[str], out: Path) -> list[Path]:
-    """Image, truth and both masks side by side, a PNG for each of some images."""
+    """Image, truth and both masks side by side over their legend, a PNG for each image."""
     for which, document in (("first", a), ("second", b)):
         if not document["masks"]:
             raise UsageError(f"the {which} evaluation kept no masks: run it with --save-masks DIR")
     root = None if a["data"]["root"] == "drawn" else Path(a["data"]["root"])
     data = open_data(a["data"]["name"], root, Settings())
-    colours = palette(len(a["words"]["classes"]), a["words"]["background"])
+    classes = list(a["words"]["classes"])
+    colours = palette(len(classes), a["words"]["background"])
     made_folder(out)
     written = []
     for name in names:
         sample = data.sample(name)
+        truth = sample.truth()
         masks = [read_index_mask(Path(d["masks"]) / f"{name}.png") for d in (a, b)]
-        if any(mask.shape != sample.truth().shape for mask in masks):
+        if any(mask.shape != truth.shape for mask in masks):
             raise DataError(f"{name}: the masks and the image have different sizes")
         panels = [
             ("image", sample.picture().rgb),
-            ("truth", coloured(sample.truth(), colours)),
-            ("A", coloured(masks[0], colours)),
-            ("B", coloured(masks[1], colours)),
+            ("truth", coloured(truth, colours)),
+            (f"A: {a['settings']['method']}", coloured(masks[0], colours)),
+            (f"B: {b['settings']['method']}", coloured(masks[1], colours)),
         ]
+        shown = np.unique(np.stack([truth, *masks]))
+        entries = [(classes[i], "#" + bytes(colours[i]).hex()) for i in shown if i != VOID]
+        picture = tiles([panels])
         written.append(out / f"{name.replace('/', '-')}.png")
-        _save(written[-1], tiles([panels]))
+        _save(written[-1], np.concatenate([picture, legend(entries, picture.shape[1])]))
     return written
 
 
