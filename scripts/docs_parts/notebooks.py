@@ -29,7 +29,12 @@ def _executed(notebook: Any, where: str, folder: Path, home: Path) -> list[str]:
 
     set_stage(folder)
     client = NotebookClient(
-        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+        notebook,
+        timeout=300,
+        startup_timeout=180,
+        kernel_name="python3",
+        extra_arguments=["--log-level=ERROR"],
+        resources={"metadata": {"path": str(folder)}},
     )
     try:
         client.execute(env=environment(home) | {"IPYTHONDIR": str(home / "ipython")})
