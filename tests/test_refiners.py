@@ -84,6 +84,14 @@ def field_by_hand(
     return q.T.reshape(logits.shape)
 
 
+@pytest.mark.parametrize("size", [(40, 37), (5, 90), (70, 16)])
+def test_the_kernel_equals_plain_torch(size: tuple[int, int]) -> None:
+    maps, guide = as_torch(*drawn(1, 7, *size))
+    chosen = Refinement(True, 3, (2, 16))
+    plain = crf.refine_in_torch(maps, crf.interactions(guide, (2, 16)), chosen)
+    torch.testing.assert_close(crf.refine(maps, guide, chosen), plain, rtol=0, atol=1e-3)
+
+
 def softmax(rows: Floats) -> Floats:
     powers = np.exp(rows - rows.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))

@@ -18,14 +18,24 @@ from naclip.refine import DIRECTIONS, shifted, step
 from naclip.settings import Refinement
 
 COLOUR = 0.3  # of colours whose deviation is about 1
-STRENGTH = 5.0  # logits that neighbours which all agree add
+STRENGTH = 15.0  # logits that neighbours which all agree add
 FLOATS_AT_ONCE = 1 << 25
 
 
 def refine(maps: Tensor, guide: Tensor, refinement: Refinement) -> Tensor:
     """(names, h, w) logits -> logits of the field after its steps of mean field."""
     weights = interactions(guide, refinement.refine_dilations)
-    names = max(1, FLOATS_AT_ONCE // guide[0].numel())
+    if maps.device.type == "cpu":
+        from naclip.kernels import field  # Numba takes a moment to import
+
+        return field.refine(maps, weights, refinement, STRENGTH)
+    return refine_in_torch(maps, weights, refinement)
+
+
+def refine_in_torch(maps: Tensor, weights: Tensor, refinement: Refinement) -> Tensor:
+    """The same in plain torch, on any device: the reference of the kernel."""
+    pixels = weights[0].numel()
+    names = max(1, FLOATS_AT_ONCE // pixels)
     rows = max(1, FLOATS_AT_ONCE // maps[:, 0].numel())
     field = maps.clone()
     for _ in range(refinement.refine_steps):
