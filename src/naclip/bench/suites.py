@@ -6,6 +6,7 @@ import importlib.util
 from dataclasses import dataclass, replace
 
 from naclip.bench.cases import Case
+from naclip.engines.compile import has_compiler
 
 PHOTO = (375, 500)
 
@@ -40,6 +41,8 @@ def fast_engines(device: str = "cpu") -> list[tuple[str, str]]:
     found = [("torch", "fp32"), ("torch", "bf16")]
     if device != "cpu":
         return [*found, ("torch", "fp16")]
+    if has_compiler():
+        found += [("compile", "fp32"), ("compile", "bf16")]
     if importlib.util.find_spec("openvino"):
         found += [("openvino", "fp32"), ("openvino", "bf16")]
         if importlib.util.find_spec("nncf"):

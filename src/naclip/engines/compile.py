@@ -48,14 +48,20 @@ class Compiled:
         return torch.compile(run, dynamic=False, options={"freezing": True})
 
 
-def _require_compiler() -> None:
+def has_compiler() -> bool:
     from torch._inductor import exc
     from torch._inductor.cpp_builder import get_cpp_compiler
 
     try:
         get_cpp_compiler()
     except (exc.InvalidCxxCompiler, RuntimeError):
+        return False
+    return True
+
+
+def _require_compiler() -> None:
+    if not has_compiler():
         raise MissingExtraError(
             "engine compile needs a C++ compiler at run time and found none: "
             "install g++ or clang++, or use engine torch or openvino"
-        ) from None
+        )
