@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from naclip.export.options import EVERYTHING, Options
 from naclip.export.saving import Export
 
 CLASSES = Classes(("background", "road", 'a "b" & <c>', "tree"), has_background=True)
+UNHURRIED = settings(max_examples=50, deadline=None)  # first calls import libraries
 MANY = Classes(tuple(f"class {number}" for number in range(1000)))
 
 
@@ -38,7 +40,7 @@ def item(labels: NDArray[np.integer], classes: Classes = CLASSES, name: str = "a
 
 
 def picture() -> Labels:
-    """A ring of 1 with a 2 in its hole, a lone pixel of 2, a void edge, 3s that touch at corners."""
+    """A ring of 1 with 2s in its hole, a lone 2, 3s that touch at a corner, a void edge."""
     labels = np.zeros((16, 24), np.uint16)
     labels[2:10, 2:10] = 1
     labels[4:8, 4:8] = 0

@@ -10,7 +10,7 @@ import datumaro
 import numpy as np
 import pytest
 import supervision
-from hypothesis import given, settings
+from hypothesis import given
 from numpy.typing import NDArray
 from PIL import Image
 from pycocotools.coco import COCO
@@ -20,7 +20,7 @@ from naclip.export.item import VOID, Item
 from naclip.export.options import Options
 from naclip.export.regions import regions
 
-from .drawn import CLASSES, MANY, exported, item, items, pictures
+from .drawn import CLASSES, MANY, UNHURRIED, exported, item, items, pictures
 
 JSON = "annotations/instances_default.json"
 
@@ -36,7 +36,7 @@ def drawn_by(coco: COCO, image: int, size: tuple[int, int]) -> NDArray[np.uint16
 
 @pytest.mark.parametrize("polygons", [False, True])
 @given(made=items())
-@settings(max_examples=40)
+@UNHURRIED
 def test_pycocotools_draws_the_label_map(made: Item, polygons: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         options = Options(instances=True, polygons=polygons)
@@ -98,7 +98,7 @@ def test_supervision_loads_the_masks(tmp_path: Path, polygons: bool) -> None:
 
 
 @given(items())
-@settings(max_examples=40)
+@UNHURRIED
 def test_detections_are_what_supervision_says_of_the_masks(made: Item) -> None:
     found = detections(made, Options(instances=True))
     expected = supervision.mask_to_xyxy(found.mask, coordinate_convention="exclusive")
@@ -124,7 +124,7 @@ def test_supervision_writes_detections_and_reads_them_again(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("instances", [False, True])
 @given(made=items())
-@settings(max_examples=40)
+@UNHURRIED
 def test_panoptic_png_and_json_as_its_definition_says(made: Item, instances: bool) -> None:
     """id = R + 256 G + 65536 B; 0 is void; a segment's area and box are those of its pixels."""
     with tempfile.TemporaryDirectory() as name:

@@ -19,7 +19,7 @@ from naclip.export.options import Options
 from naclip.export.outlines import outlines, polygons
 from naclip.export.regions import counts, regions
 
-from .drawn import CLASSES, MANY, item, items, picture
+from .drawn import CLASSES, MANY, UNHURRIED, item, items, picture
 
 
 def flooded(labels: NDArray[np.uint16]) -> dict[int, list[frozenset[tuple[int, int]]]]:
@@ -42,6 +42,7 @@ def flooded(labels: NDArray[np.uint16]) -> dict[int, list[frozenset[tuple[int, i
 
 
 @given(items())
+@UNHURRIED
 def test_parts_are_those_of_a_flood_fill(made: Item) -> None:
     found = defaultdict(list)
     for region in regions(made, Options(instances=True, min_pixels=2)):
@@ -54,6 +55,7 @@ def test_parts_are_those_of_a_flood_fill(made: Item) -> None:
 
 
 @given(items())
+@UNHURRIED
 def test_regions_of_classes_are_the_label_map_again(made: Item) -> None:
     again = np.zeros(made.size, np.uint16)
     for region in regions(made):
@@ -65,6 +67,7 @@ def test_regions_of_classes_are_the_label_map_again(made: Item) -> None:
 
 
 @given(items())
+@UNHURRIED
 def test_small_parts_are_left_out_of_whole_classes_too(made: Item) -> None:
     parts = flooded(made.labels)
     for region in regions(made, Options(min_pixels=3)):
@@ -74,6 +77,7 @@ def test_small_parts_are_left_out_of_whole_classes_too(made: Item) -> None:
 
 
 @given(items())
+@UNHURRIED
 def test_run_lengths_are_those_of_pycocotools(made: Item) -> None:
     for region in regions(made):
         packed = coco.frPyObjects({"counts": counts(region), "size": list(made.size)}, *made.size)
@@ -81,6 +85,7 @@ def test_run_lengths_are_those_of_pycocotools(made: Item) -> None:
 
 
 @given(items())
+@UNHURRIED
 def test_rows_of_runs_decode_to_the_mask(made: Item) -> None:
     for region in regions(made):
         lengths = runs(region.mask)
@@ -89,6 +94,7 @@ def test_rows_of_runs_decode_to_the_mask(made: Item) -> None:
 
 
 @given(items())
+@UNHURRIED
 def test_outlines_are_valid_for_shapely_and_rasterio_fills_them_to_the_mask(made: Item) -> None:
     for region in regions(made):
         shapes = [Polygon(p.outer, p.holes) for p in outlines(region, Options())]
@@ -100,6 +106,7 @@ def test_outlines_are_valid_for_shapely_and_rasterio_fills_them_to_the_mask(made
 
 
 @given(items())
+@UNHURRIED
 def test_pycocotools_fills_outlines_with_cuts_to_the_mask(made: Item) -> None:
     for region in regions(made):
         rings = [p.with_cuts().ravel().tolist() for p in outlines(region, Options())]
