@@ -30,7 +30,7 @@ from PIL import Image
 
 import naclip
 from naclip.bulk import inputs, manifest
-from naclip.bulk.chunks import Outcome, chunk_count, chunk_of
+from naclip.bulk.chunks import Chunk, Outcome, chunk_count, chunk_of
 from naclip.bulk.cluster import CHUNKS_AT_ONCE, RayCluster, _row, connected
 from naclip.bulk.record import Record
 from naclip.bulk.stores import LocalStore
@@ -232,37 +232,33 @@ def driver(folder: Path, images: int) -> None:
         path = source / f"{number // 1000:06d}" / f"{number:012d}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    begin = time.perf_counter()
     found = inputs.find(str(source))
-    print(f"found {images / (time.perf_counter() - begin):.0f} files/s", flush=True)
     store = LocalStore(str(folder / "out"))
-    begin = time.perf_counter()
     manifest.write_items(store, found)
     size = (folder / "out" / manifest.ITEMS).stat().st_size
-    print(
-        f"listed {images / (time.perf_counter() - begin):.0f} images/s, {size / images:.0f} bytes "
-        f"each; this process holds {memory_of_this() / 1e6:.0f} MB",
-        flush=True,
-    )
+    listing = timed(lambda: inputs.find(str(source)))
+    print(f"images/s listed: {rates(listing, images)}; {size / images:.0f} bytes each", flush=True)
     chunks = [chunk_of(found.items, 8, n) for n in range(chunk_count(images, 8))]
+    print(f"this process holds {memory_of_this() / 1e6:.0f} MB", flush=True)
     record = Record(store, len(chunks), 8)
-    begin = time.perf_counter()
-    for chunk in chunks[:1000]:
-        record.add(Outcome(chunk.number, 8))
-    print(f"recorded {1000 / (time.perf_counter() - begin):.0f} chunks/s, each synced", flush=True)
+    recording = timed(lambda: [record.add(Outcome(chunk.number, 8)) for chunk in chunks[:1000]])
+    print(f"chunks/s recorded: {rates(recording, 1000)}; each synced", flush=True)
     machines = RayCluster(actors=(2, 2))
+
+    def hand_out(part: list[Chunk]) -> None:
+        rows = [_row(chunk) for chunk in part]
+        data = machines.mapped(started.data.from_items, rows, Nobody, None, CHUNKS_AT_ONCE)
+        assert sum(1 for _ in data) == len(part)
+
     with connected(None) as started:
-        for part in (chunks[: len(chunks) // 4], chunks):
-            begin = time.perf_counter()
-            rows = [_row(chunk) for chunk in part]
-            data = machines.mapped(started.data.from_items, rows, Nobody, None, CHUNKS_AT_ONCE)
-            count = sum(1 for _ in data)
-            seconds = time.perf_counter() - begin
-            print(
-                f"Ray: {count} chunks of 8 in {seconds:.1f} s; the driver holds "
-                f"{memory_of_this() / 1e6:.0f} MB",
-                flush=True,
-            )
+        hand_out(chunks[:100])
+        handing = timed(lambda: hand_out(chunks))
+    print(f"chunks/s handed out by Ray: {rates(handing, len(chunks))}", end="; ")
+    print(f"this process holds {memory_of_this() / 1e6:.0f} MB", flush=True)
+
+
+def rates(took: tuple[float, float], count: int) -> str:
+    return f"{count / took[0]:.0f} by the clock, {count / took[1]:.0f} by this process's CPU"
 
 
 def memory_of_this() -> int:

@@ -11,7 +11,9 @@ import typer
 from naclip.cli import options
 from naclip.cli.evaluate import LimitOption, ResumeOption, SkipOption, WorkersOption
 
-app = typer.Typer(help="Run a table or figure of the paper.", no_args_is_help=True)
+app = typer.Typer(
+    help="Run a table or figure of the paper, or compare the refiners.", no_args_is_help=True
+)
 
 GivenOption = Annotated[
     list[str] | None,
@@ -122,4 +124,42 @@ def figure(
     )
     with Bar() as bar:
         written = draw.figure(name, request, segmenter, bar)
+    print("\n".join(f"wrote {path}" for path in written))
+
+
+@app.command()
+def refiners(
+    name: Annotated[
+        str, typer.Argument(help="A benchmark (naclip datasets), folder or synthetic")
+    ] = "synthetic",
+    data: Annotated[Path | None, typer.Option(help="Folder of the data set")] = None,
+    model: options.ModelOption = options.MODEL,
+    limit: LimitOption = None,
+    out: OutOption = OUT,
+    device: options.DeviceOption = "auto",
+    precision: options.PrecisionOption = "auto",
+    engine: options.EngineOption = "auto",
+) -> None:
+    """Compare the refiners on one data set: mIoU, boundary F-score, time (docs/refiners.md)."""
+    from rich.console import Console
+    from rich.progress import track
+
+    from naclip.clip.sources import default_settings
+    from naclip.evaluate import refiners as comparing
+    from naclip.evaluate.evaluation import open_data
+    from naclip.evaluate.reproduce import made_folder
+    from naclip.pipeline import load
+
+    chosen = open_data(name, data, default_settings(model)).limited(limit)
+    made_folder(out)
+    segmenter = load(
+        model,
+        device=device,  # type: ignore[arg-type]
+        precision=precision,  # type: ignore[arg-type]
+        engine=engine,  # type: ignore[arg-type]
+    )
+    written = comparing.compare(
+        segmenter, chosen, out, lambda some: track(some, chosen.name, console=Console(stderr=True))
+    )
+    print(written[0].read_text("utf-8"))
     print("\n".join(f"wrote {path}" for path in written))

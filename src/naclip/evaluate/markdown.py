@@ -94,3 +94,25 @@ def heuristic(counts: Sequence[Sequence[int]], printed: Sequence[Sequence[int]],
     ]
     header = ["sigma", *(f"tau = {tau}" for tau in TAUS)]
     return f"# {title}\n\n**Ours** (the paper's), exact.\n\n{grid(header, rows)}"
+
+
+def refiners(document: Mapping[str, Any]) -> str:
+    """A comparison of naclip.evaluate.refiners."""
+    header = ["Refiner", "mIoU", "Boundary F", "Seconds an image"]
+    rows = [
+        [
+            row["refiner"],
+            f"{row['miou']:.1f}",
+            f"{row['boundary_f']:.1f}",
+            f"{row['median_seconds']:.3f}",
+        ]
+        for row in document["rows"]
+    ]
+    data, model = document["data"], document["model"]
+    return (
+        f"# {document['title']}\n\n{grid(header, rows)}\n"
+        f"{data['images']} images of {data['name']}; model {model['name']}, sha256 "
+        f"`{model['sha256'][:16]}`. In percent; boundaries within {document['tolerance']} pixels. "
+        "Seconds: the median, of refinement and labels alone.\n\n"
+        f"Made by `naclip reproduce refiners` with naclip {document['versions']['naclip']}.\n"
+    )

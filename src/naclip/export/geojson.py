@@ -8,6 +8,7 @@ without a georeference has its polygons in pixels, y down, and `georeference` is
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -54,8 +55,10 @@ def located(item: Item) -> tuple[dict[str, Any] | None, Place]:
             f"{item.name}: a TIFF's georeference needs rasterio: pip install 'naclip[geo]'"
         ) from None
     try:
-        with rasterio.MemoryFile(data) as memory, memory.open() as image:
-            system, affine, size = image.crs, image.transform, (image.height, image.width)
+        with warnings.catch_warnings(), rasterio.MemoryFile(data) as memory:
+            warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
+            with memory.open() as image:
+                system, affine, size = image.crs, image.transform, (image.height, image.width)
     except rasterio.errors.RasterioError as error:
         raise ImageError(f"{item.name}: its georeference cannot be read ({error})") from None
     if system is None:
@@ -67,7 +70,9 @@ def located(item: Item) -> tuple[dict[str, Any] | None, Place]:
         )
 
     def place(ring: Ring) -> Ring:
-        x, y = affine * (ring[:, 0].astype(np.float64), ring[:, 1].astype(np.float64))
+        x, y = np.array(affine).reshape(3, 3)[:2] @ np.pad(
+            ring.T, ((0, 1), (0, 0)), constant_values=1
+        )
         return np.stack(transform(system, WGS84, x, y), 1)
 
     return {"crs": system.to_string(), "transform": list(affine)[:6]}, place

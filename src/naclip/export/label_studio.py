@@ -1,4 +1,4 @@
-"""Label Studio: tasks with predictions, as brush masks (exact), with a score for each region.
+"""Label Studio: tasks with predictions, as brush masks or polygons, with a score for each region.
 
 A brush mask is the image as RGBA, run-length coded: 32 bits for the number of values, 5 for the
 bits of a value less one, 4 x 4 for the bits of a run's length less one in each of four sizes. A run
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from naclip.errors import SettingsError
 from naclip.export.item import Classes, Item
 from naclip.export.options import Options
+from naclip.export.outlines import Ring, outlines
 from naclip.export.regions import Mask, Region, regions
 from naclip.export.writer import Format, Made, Parts, Whole, listed
 
@@ -42,28 +43,44 @@ def prediction(item: Item, options: Options, control: Control, version: str) -> 
     """What Label Studio keeps of one task; a region's label is its class's name."""
     found = list(regions(item, options))
     results = [
-        _result(str(number), region, item.classes, control) for number, region in enumerate(found)
+        {"id": str(number), **_place(item, control), "value": value, **_score(region)}
+        for number, (region, value) in enumerate(_values(found, item.classes, options, control))
     ]
     return {"model_version": version, "score": _mean_score(found), "result": results}
 
 
-def _result(name: str, region: Region, classes: Classes, control: Control) -> dict[str, Any]:
-    kind = control.kind.lower()
-    made: dict[str, Any] = {
-        "id": name,
-        "type": kind,
+def _values(
+    found: list[Region], classes: Classes, options: Options, control: Control
+) -> Iterator[tuple[Region, dict[str, Any]]]:
+    """A brush mask is a whole region; a polygon is one part of it."""
+    for region in found:
+        label = {control.kind.lower(): [classes.names[region.label]]}
+        if control.kind == "BrushLabels":
+            yield region, {"format": "rle", "rle": brush_rle(region.full()), **label}
+        else:
+            for polygon in outlines(region, options):
+                points = _percent(polygon.with_cuts(), region.size)
+                yield region, {"points": points, "closed": True, **label}
+
+
+def _percent(ring: Ring, size: tuple[int, int]) -> list[list[float]]:
+    height, width = size
+    return [[round(100 * x / width, 6), round(100 * y / height, 6)] for x, y in ring.tolist()]
+
+
+def _place(item: Item, control: Control) -> dict[str, Any]:
+    return {
+        "type": control.kind.lower(),
         "from_name": control.name,
         "to_name": control.to_name,
-        "original_width": region.size[1],
-        "original_height": region.size[0],
+        "original_width": item.size[1],
+        "original_height": item.size[0],
         "image_rotation": 0,
-        "value": {
-            "format": "rle",
-            "rle": brush_rle(region.full()),
-            kind: [classes.names[region.label]],
-        },
     }
-    return made if region.score is None else {**made, "score": region.score}
+
+
+def _score(region: Region) -> dict[str, float]:
+    return {} if region.score is None else {"score": region.score}
 
 
 def _mean_score(found: list[Region]) -> float | None:
@@ -107,7 +124,8 @@ def _bits(codes: NDArray[np.int64], width: NDArray[np.int64] | int) -> NDArray[n
 
 
 def make(item: Item, options: Options) -> Made:
-    made = prediction(item, options, Control(), "naclip")
+    control = Control("PolygonLabels" if options.polygons else "BrushLabels")
+    made = prediction(item, options, control, "naclip")
     return Made(part={"data": {"image": LOCAL_FILES + quote(item.name)}, "predictions": [made]})
 
 
@@ -117,9 +135,10 @@ def gather(parts: Parts, classes: Classes, options: Options) -> Iterator[Whole]:
 
 
 FORMAT = Format(
-    "Label Studio tasks with predictions: brush masks with scores",
+    "Label Studio tasks with predictions: brush masks or polygons",
     ".json",
     make,
     gather,
+    holes="in brush masks; polygons have cuts to them",
     scores="yes",
 )

@@ -14,7 +14,7 @@ from naclip.kernels.compiled import announce, spread
 from naclip.kernels.pamr import refine_planes, room
 from naclip.settings import Refinement
 
-ROWS = 16  # that go through the softmax together
+FLOATS_AT_ONCE = 1 << 24  # that go through the softmax together: 64 MB
 
 
 def refine(maps: Tensor, weights: Tensor, refinement: Refinement, strength: float) -> Tensor:
@@ -33,9 +33,10 @@ def refine(maps: Tensor, weights: Tensor, refinement: Refinement, strength: floa
         inner = (0, height, 0, width)
         refine_planes(shares, messages, first, last, wide, dilations, 1, pad, width, inner)
 
+    rows = max(1, FLOATS_AT_ONCE // (names * width))
     field = maps.clone()
     for _ in range(refinement.refine_steps):
-        for own, share in zip(field.split(ROWS, dim=1), q.split(ROWS, dim=1), strict=True):
+        for own, share in zip(field.split(rows, dim=1), q.split(rows, dim=1), strict=True):
             share.copy_(own.softmax(dim=0))
         spread(send, names)
         torch.add(maps, message, alpha=strength, out=field)

@@ -1,0 +1,179 @@
+"""A session with the requests that a real Label Studio sent (real_server.py recorded them).
+
+Its own SDK checks what it would be given, and the masks are compared with the library's.
+"""
+
+from __future__ import annotations
+
+import logging
+from base64 import b64encode
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from label_studio_sdk.label_interface import LabelInterface
+
+from naclip.errors import SettingsError
+from naclip.pipeline import load
+from naclip.serve.app import create_app
+from naclip.serve.label_studio.routes import configured
+
+from .conftest import RECORDED, Answer, Studio, recorded
+from .readers import label_and_mask
+from .real_server import CONFIG, LABELS, SCENES, TOKEN, expected
+
+
+def send(client: TestClient, row: dict[str, Any], body: Any = None) -> httpx.Response:
+    return client.request(
+        row["method"], row["path"], headers=row["headers"], json=body or row["body"]
+    )
+
+
+def changed(path: str, **parts: Any) -> dict[str, Any]:
+    return {**recorded(path)["body"], **parts}
+
+
+def masks_of(prediction: dict[str, Any]) -> dict[str, np.ndarray]:
+    found: dict[str, np.ndarray] = {}
+    for row in prediction["result"]:
+        name, mask = label_and_mask(row)
+        found[name] = found[name] ^ mask if name in found else mask
+    return found
+
+
+def check(prediction: dict[str, Any], xml: str, wanted: dict[str, np.ndarray]) -> None:
+    assert LabelInterface(xml).validate_prediction(prediction, return_errors=True) == []
+    found = masks_of(prediction)
+    assert set(found) == set(wanted)
+    for name, mask in wanted.items():
+        np.testing.assert_array_equal(found[name], mask)
+    assert 0 < prediction["score"] <= 1
+
+
+def test_the_recorded_session_as_label_studio_reads_it(client: TestClient) -> None:
+    assert [row["status"] for row in RECORDED] == [200] * len(RECORDED)
+    answers = {row["path"]: send(client, row) for row in RECORDED}
+    assert list(answers) == ["/health", "/setup", "/predict", "/versions", "/webhook"]
+    assert {path: answer.status_code for path, answer in answers.items()} == dict.fromkeys(
+        answers, 200
+    )
+    version = answers["/setup"].json()["model_version"]
+    assert answers["/versions"].json() == {"versions": [version]}
+    predictions = answers["/predict"].json()["results"]
+    for prediction, seed in zip(predictions, (*SCENES, SCENES[0]), strict=True):
+        assert prediction["model_version"] == version
+        check(prediction, CONFIG.format(kind="BrushLabels"), expected(seed))
+
+
+def test_polygons_fill_the_same_pixels(client: TestClient) -> None:
+    xml = CONFIG.format(kind="PolygonLabels")
+    answer = send(client, recorded("/predict"), changed("/predict", label_config=xml))
+    for prediction, seed in zip(answer.json()["results"], (*SCENES, SCENES[0]), strict=True):
+        check(prediction, xml, expected(seed))
+
+
+def test_parts_are_regions_when_the_control_says_so(client: TestClient) -> None:
+    more = 'naclip-instances="true" naclip-min-pixels="30" naclip-threshold'
+    xml = CONFIG.format(kind="BrushLabels").replace("naclip-threshold", more)
+    answer = send(client, recorded("/predict"), changed("/predict", label_config=xml))
+    rows = [row for prediction in answer.json()["results"] for row in prediction["result"]]
+    assert len(rows) > len(LABELS)
+    for row in rows:
+        assert label_and_mask(row)[1].sum() >= 30
+
+
+def test_a_task_that_fails_gets_no_prediction_and_the_others_theirs(
+    client: TestClient, studio: Studio, caplog: pytest.LogCaptureFixture
+) -> None:
+    (name,) = (path for path in studio.files if "upload" in path)
+    studio.files[name] = Answer(200, b"not an image")
+    with caplog.at_level(logging.WARNING, "naclip.serve"):
+        answer = send(client, recorded("/predict")).json()
+    assert answer["results"][0] == []
+    assert [len(row["result"]) > 0 for row in answer["results"][1:]] == [True, True]
+    (problem,) = answer["problems"]
+    assert (problem["task"], problem["status"]) == (1, 422)
+    (told,) = [row.fields for row in caplog.records if row.getMessage() == "problem"]
+    assert told["task"] == 1
+    assert told["detail"] == problem["detail"]
+
+
+@pytest.mark.parametrize(
+    ("data", "status", "said"),
+    [
+        ({"photo": "http://169.254.169.254/data/x"}, 422, "only images at http://127.0.0.1"),
+        ({"photo": "/data/upload/1/gone.png"}, 502, "status 404"),
+        ({"photo": "data:image/png;base64,AAAA"}, 422, "image"),
+        ({"photo": 3}, 422, "expected text"),
+        ({"image": "/data/upload/1/x.png"}, 422, "task 9 has no 'photo'"),
+    ],
+)
+def test_one_task_that_fails_is_a_problem(
+    client: TestClient, data: dict[str, Any], status: int, said: str
+) -> None:
+    answer = send(
+        client, recorded("/predict"), changed("/predict", tasks=[{"id": 9, "data": data}])
+    )
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert said in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("/setup", {"project": "1.1"}, "schema"),
+        ("/setup", {"schema": 3}, "schema"),
+        ("/setup", {"schema": "<View/>"}, "label_config"),
+        ("/predict", {"label_config": "<View/>"}, "tasks"),
+        ("/predict", {"label_config": "<View/>", "tasks": []}, "tasks"),
+        ("/predict", {"label_config": "<View/>", "tasks": [{"id": 1}]}, "tasks"),
+        ("/predict", {"label_config": "<View/>", "tasks": [{"data": {}}]}, "label_config"),
+    ],
+)
+def test_a_request_that_is_none_of_label_studios_says_what_is_wrong(
+    client: TestClient, path: str, body: dict[str, Any], field: str
+) -> None:
+    answer = send(client, recorded(path), body)
+    assert answer.status_code == 422
+    assert answer.json()["field"] == field
+
+
+def test_what_is_too_large_or_not_json_is_refused(client: TestClient) -> None:
+    row = recorded("/predict")
+    assert send(client, row, {"tasks": "x" * 1_000_001}).status_code == 413
+    raw = client.post("/predict", headers=row["headers"], content=b"<xml/>")
+    assert raw.status_code == 400
+
+
+@pytest.mark.parametrize("path", ["/health", "/setup", "/predict", "/versions"])
+@pytest.mark.parametrize(
+    "authorization",
+    ["", "Basic", "Basic ???", "Basic " + b64encode(b"naclip:wrong").decode(), "Bearer wrong"],
+)
+def test_without_the_token_nobody_comes_in(
+    client: TestClient, path: str, authorization: str
+) -> None:
+    row = recorded(path)
+    headers = {"authorization": authorization} if authorization else {}
+    answer = client.request(row["method"], path, headers=headers, json=row["body"])
+    assert answer.status_code == 401
+
+
+def test_a_bearer_token_is_as_good(client: TestClient) -> None:
+    headers = {"authorization": f"Bearer {TOKEN}"}
+    assert client.get("/health", headers=headers).status_code == 200
+
+
+def test_without_the_option_there_is_no_backend() -> None:
+    with TestClient(create_app(load("tiny", device="cpu"))) as client:
+        assert client.get("/health").status_code == 404
+        assert "/predict" not in client.get("/openapi.json").json()["paths"]
+
+
+def test_an_address_without_the_option_is_refused() -> None:
+    with pytest.raises(SettingsError, match="add --label-studio"):
+        configured(False, "http://studio")
+    assert configured(False, "") is None
