@@ -23,12 +23,31 @@ MANY = Classes(tuple(f"class {number}" for number in range(1000)))
 
 @st.composite
 def items(draw: st.DrawFn, classes: Classes = CLASSES) -> Item:
+    """Noise; large areas with lone pixels; rings, which are holes in holes; nothing but void."""
     height, width = draw(st.integers(1, 12)), draw(st.integers(1, 12))
-    values = st.sampled_from([*range(len(classes.names)), VOID])
-    if draw(st.booleans()):  # large areas
-        values = st.sampled_from([0, 1, VOID])
-    labels = draw(arrays(np.uint16, (height, width), elements=values))
+    values = st.integers(0, len(classes.names) - 1) | st.just(VOID)
+    kind = draw(st.sampled_from(["noise", "areas", "rings", "void"]))
+    if kind == "noise":
+        labels = draw(arrays(np.uint16, (height, width), elements=values, fill=st.nothing()))
+    elif kind == "areas":
+        labels = draw(arrays(np.uint16, (height, width), elements=values, fill=values))
+    elif kind == "rings":
+        y, x = np.mgrid[:height, :width]
+        inwards = np.minimum(np.minimum(y, height - 1 - y), np.minimum(x, width - 1 - x))
+        labels = draw(arrays(np.uint16, 6, elements=values, fill=st.nothing()))[inwards]
+    else:
+        labels = np.full((height, width), VOID)
     return item(labels, classes)
+
+
+def any_items() -> st.SearchStrategy[Item]:
+    return items(CLASSES) | items(MANY)
+
+
+def numbers(made: Item) -> NDArray[np.int64]:
+    """1, 2, 3... for the classes that were asked for, 0 for background and void."""
+    labels = made.labels.astype(np.int64) - made.classes.first + 1
+    return np.where(made.labels == VOID, 0, labels)
 
 
 def item(labels: NDArray[np.integer], classes: Classes = CLASSES, name: str = "a/b.jpg") -> Item:

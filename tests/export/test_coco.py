@@ -16,11 +16,11 @@ from PIL import Image
 from pycocotools.coco import COCO
 
 from naclip.export.detections import detections
-from naclip.export.item import VOID, Item
+from naclip.export.item import Item
 from naclip.export.options import Options
 from naclip.export.regions import regions
 
-from .drawn import CLASSES, MANY, UNHURRIED, exported, item, items, pictures
+from .drawn import CLASSES, MANY, UNHURRIED, any_items, exported, item, numbers, pictures
 
 JSON = "annotations/instances_default.json"
 
@@ -35,14 +35,14 @@ def drawn_by(coco: COCO, image: int, size: tuple[int, int]) -> NDArray[np.uint16
 
 
 @pytest.mark.parametrize("polygons", [False, True])
-@given(made=items())
+@given(made=any_items())
 @UNHURRIED
 def test_pycocotools_draws_the_label_map(made: Item, polygons: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         options = Options(instances=True, polygons=polygons)
         coco = COCO(exported([made], "coco", Path(folder), options) / JSON)
     drawn = drawn_by(coco, 1, made.size)
-    np.testing.assert_array_equal(drawn, np.where(made.labels == VOID, 0, made.labels))
+    np.testing.assert_array_equal(drawn, numbers(made))
 
 
 def test_pycocotools_reads_several_images_with_the_same_categories(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_pycocotools_reads_several_images_with_the_same_categories(tmp_path: Pat
         image = coco.imgs[number]
         assert (image["file_name"], image["height"], image["width"]) == (one.name, *one.size)
         drawn = drawn_by(coco, number, one.size)
-        np.testing.assert_array_equal(drawn, np.where(one.labels == VOID, 0, one.labels))
+        np.testing.assert_array_equal(drawn, numbers(one))
     assert sorted(coco.anns) == list(range(1, 7))
     assert all(0 < annotation["score"] < 1 for annotation in coco.anns.values())
 
@@ -97,7 +97,23 @@ def test_supervision_loads_the_masks(tmp_path: Path, polygons: bool) -> None:
             assert not wrong.any() or polygons
 
 
-@given(items())
+@given(made=any_items())
+@UNHURRIED
+def test_supervision_loads_any_mask(made: Item) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = exported([made], "coco", Path(name), Options(instances=True), images="images")
+        data = supervision.DetectionDataset.from_coco(
+            str(folder / "images"), str(folder / JSON), force_masks=True
+        )
+        assert data.classes == list(made.classes.things)
+        ((_, _, loaded),) = list(data)
+    labels = np.zeros(made.size, int)
+    for place, number in enumerate(loaded.class_id):
+        labels[np.asarray(loaded.mask[place])] = number + 1
+    np.testing.assert_array_equal(labels, numbers(made))
+
+
+@given(any_items())
 @UNHURRIED
 def test_detections_are_what_supervision_says_of_the_masks(made: Item) -> None:
     found = detections(made, Options(instances=True))
@@ -106,8 +122,8 @@ def test_detections_are_what_supervision_says_of_the_masks(made: Item) -> None:
     labels = np.zeros(made.size, np.uint16)
     for mask, number, name in zip(found.mask, found.class_id, found["class_name"], strict=True):
         labels[mask] = number + 1
-        assert CLASSES.things[number] == name
-    np.testing.assert_array_equal(labels, np.where(made.labels == VOID, 0, made.labels))
+        assert made.classes.things[number] == name
+    np.testing.assert_array_equal(labels, numbers(made))
     assert len(found.confidence) == len(found)
 
 
@@ -123,7 +139,7 @@ def test_supervision_writes_detections_and_reads_them_again(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("instances", [False, True])
-@given(made=items())
+@given(made=any_items())
 @UNHURRIED
 def test_panoptic_png_and_json_as_its_definition_says(made: Item, instances: bool) -> None:
     """id = R + 256 G + 65536 B; 0 is void; a segment's area and box are those of its pixels."""
@@ -133,33 +149,47 @@ def test_panoptic_png_and_json_as_its_definition_says(made: Item, instances: boo
         (annotation,) = document["annotations"]
         path = folder / "annotations/panoptic_default" / annotation["file_name"]
         red, green, blue = np.moveaxis(np.asarray(Image.open(path)).astype(int), 2, 0)
-    numbers = red + 256 * green + 65536 * blue
+    ids = red + 256 * green + 65536 * blue
     segments = {segment["id"]: segment for segment in annotation["segments_info"]}
-    assert set(np.unique(numbers)) - {0} == set(segments)
+    assert set(np.unique(ids)) - {0} == set(segments)
     labels = np.zeros(made.size, int)
     for number, segment in segments.items():
-        labels[numbers == number] = segment["category_id"]
-        rows, columns = np.nonzero(numbers == number)
+        labels[ids == number] = segment["category_id"]
+        rows, columns = np.nonzero(ids == number)
         assert segment["area"] == len(rows)
         box = [columns.min(), rows.min(), np.ptp(columns) + 1, np.ptp(rows) + 1]
         assert segment["bbox"] == box
-    np.testing.assert_array_equal(labels, np.where(made.labels == VOID, 0, made.labels))
+    np.testing.assert_array_equal(labels, numbers(made))
     assert {c["isthing"] for c in document["categories"]} == {int(instances)}
 
 
-@pytest.mark.parametrize(
+THEIRS = pytest.mark.parametrize(
     ("format", "theirs"), [("coco", "coco_instances"), ("coco-panoptic", "coco_panoptic")]
 )
-def test_datumaro_imports_the_masks(tmp_path: Path, format: str, theirs: str) -> None:
-    made = pictures()
-    exported(made, format, tmp_path, images="images/default")
-    data = datumaro.Dataset.import_from(str(tmp_path), theirs)
+
+
+def assert_datumaro_imports(made: list[Item], folder: Path, format: str, theirs: str) -> None:
+    exported(made, format, folder, images="images/default")
+    data = datumaro.Dataset.import_from(str(folder), theirs)
     for one in made:
         labels = np.zeros(one.size, int)
         for annotation in data.get(one.stem, "default").annotations:
             if hasattr(annotation, "image"):
                 labels[annotation.image.astype(bool)] = annotation.label + 1
-        np.testing.assert_array_equal(labels, np.where(one.labels == VOID, 0, one.labels))
+        np.testing.assert_array_equal(labels, numbers(one))
+
+
+@THEIRS
+def test_datumaro_imports_the_masks(tmp_path: Path, format: str, theirs: str) -> None:
+    assert_datumaro_imports(pictures(), tmp_path, format, theirs)
+
+
+@THEIRS
+@given(made=any_items())
+@UNHURRIED
+def test_datumaro_imports_any_mask(made: Item, format: str, theirs: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        assert_datumaro_imports([made], Path(folder), format, theirs)
 
 
 def test_the_same_export_is_the_same_bytes(tmp_path: Path) -> None:

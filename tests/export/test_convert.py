@@ -43,7 +43,10 @@ def masks(tmp_path: Path) -> Path:
 
 
 def drawn(coco: COCO, image: int) -> np.ndarray[Any, Any]:
-    found = [coco.annToMask(a) * a["category_id"] for a in coco.loadAnns(coco.getAnnIds(image))]
+    found = [
+        coco.annToMask(a).astype(int) * a["category_id"]
+        for a in coco.loadAnns(coco.getAnnIds(image))
+    ]
     return np.sum(found, axis=0)
 
 

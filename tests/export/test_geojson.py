@@ -21,7 +21,7 @@ from naclip.errors import ImageError
 from naclip.export.item import VOID, Item
 from naclip.export.options import Options
 
-from .drawn import UNHURRIED, exported, item, items, picture
+from .drawn import UNHURRIED, any_items, exported, item, picture
 
 NORTH_UP = Affine(0.5, 0, 500_000, 0, -0.5, 5_300_000)
 TURNED = NORTH_UP @ Affine.rotation(30)
@@ -72,7 +72,7 @@ def test_rasterio_burns_the_features_back_onto_the_labels(
     assert 40 < latitude < 60
 
 
-@given(items())
+@given(any_items())
 @UNHURRIED
 def test_shapely_finds_the_pixels_of_an_image_without_a_georeference(made: Item) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -22,7 +22,7 @@ from naclip.export.options import Options
 from naclip.export.pngs import voc_palette
 from naclip.export.saving import Export
 
-from .drawn import CLASSES, MANY, UNHURRIED, exported, item, items, picture, pictures
+from .drawn import CLASSES, MANY, UNHURRIED, any_items, exported, item, items, picture, pictures
 
 
 def test_the_palette_is_vocs() -> None:
@@ -129,6 +129,17 @@ def test_hugging_face_takes_rows() -> None:
     for row, one in zip(data, made, strict=True):
         mask = np.where(one.labels == VOID, 255, one.labels)
         np.testing.assert_array_equal(np.asarray(row["mask"]), mask)
+
+
+@given(made=any_items())
+@UNHURRIED
+def test_hugging_face_keeps_any_mask(made: Item) -> None:
+    """A thousand classes have 16 bits."""
+    (row,) = datasets.Dataset.from_list([rows.row(made)])
+    void = 255 if len(made.classes.names) < 256 else VOID
+    expected = np.where(made.labels == VOID, void, made.labels)
+    np.testing.assert_array_equal(np.asarray(row["mask"]), expected)
+    assert row["labels"] == sorted(set(made.labels.ravel().tolist()) - {VOID})
 
 
 def test_small_regions_become_background_in_rows() -> None:

@@ -7,7 +7,6 @@ from collections import defaultdict
 import numpy as np
 import pytest
 from hypothesis import given
-from numpy.typing import NDArray
 from pycocotools import mask as coco
 from rasterio.features import rasterize
 from shapely.geometry import MultiPolygon, Polygon
@@ -19,12 +18,13 @@ from naclip.export.options import Options
 from naclip.export.outlines import outlines, polygons
 from naclip.export.regions import counts, regions
 
-from .drawn import CLASSES, MANY, UNHURRIED, item, items, picture
+from .drawn import CLASSES, MANY, UNHURRIED, any_items, item, numbers, picture
 
 
-def flooded(labels: NDArray[np.uint16]) -> dict[int, list[frozenset[tuple[int, int]]]]:
+def flooded(made: Item) -> dict[int, list[frozenset[tuple[int, int]]]]:
     """Connected parts as defined: pixels of a label reached from each other by kings' moves."""
-    todo = {(int(r), int(c)) for r, c in np.argwhere((labels != 0) & (labels != VOID))}
+    labels = made.labels
+    todo = {(int(r), int(c)) for r, c in np.argwhere(numbers(made))}
     parts = defaultdict(list)
     while todo:
         part, edge = set(), [min(todo)]
@@ -41,7 +41,7 @@ def flooded(labels: NDArray[np.uint16]) -> dict[int, list[frozenset[tuple[int, i
     return parts
 
 
-@given(items())
+@given(any_items())
 @UNHURRIED
 def test_parts_are_those_of_a_flood_fill(made: Item) -> None:
     found = defaultdict(list)
@@ -49,34 +49,34 @@ def test_parts_are_those_of_a_flood_fill(made: Item) -> None:
         found[region.label].append(frozenset(map(tuple, np.argwhere(region.full()).tolist())))
     large = {
         label: sorted((part for part in parts if len(part) > 1), key=min)
-        for label, parts in flooded(made.labels).items()
+        for label, parts in flooded(made).items()
     }
     assert dict(found) == {label: parts for label, parts in large.items() if parts}
 
 
-@given(items())
+@given(any_items())
 @UNHURRIED
 def test_regions_of_classes_are_the_label_map_again(made: Item) -> None:
-    again = np.zeros(made.size, np.uint16)
+    again = np.zeros(made.size, np.int64)
     for region in regions(made):
         assert not again[region.full()].any(), "each pixel in one region"
-        again[region.full()] = region.label
+        again[region.full()] = made.classes.number(region.label) + 1
         assert region.area == region.full().sum()
         assert region.score == pytest.approx(made.scores[region.full()].mean(), abs=1e-6)
-    np.testing.assert_array_equal(again, np.where(made.labels == VOID, 0, made.labels))
+    np.testing.assert_array_equal(again, numbers(made))
 
 
-@given(items())
+@given(any_items())
 @UNHURRIED
 def test_small_parts_are_left_out_of_whole_classes_too(made: Item) -> None:
-    parts = flooded(made.labels)
+    parts = flooded(made)
     for region in regions(made, Options(min_pixels=3)):
         kept = {place for part in parts.pop(region.label) if len(part) >= 3 for place in part}
         assert set(map(tuple, np.argwhere(region.full()).tolist())) == kept
     assert all(len(part) < 3 for rest in parts.values() for part in rest)
 
 
-@given(items())
+@given(any_items())
 @UNHURRIED
 def test_run_lengths_are_those_of_pycocotools(made: Item) -> None:
     for region in regions(made):
@@ -84,7 +84,7 @@ def test_run_lengths_are_those_of_pycocotools(made: Item) -> None:
         assert packed == coco.encode(np.asfortranarray(region.full(), np.uint8))
 
 
-@given(items())
+@given(any_items())
 @UNHURRIED
 def test_rows_of_runs_decode_to_the_mask(made: Item) -> None:
     for region in regions(made):
@@ -93,7 +93,7 @@ def test_rows_of_runs_decode_to_the_mask(made: Item) -> None:
         np.testing.assert_array_equal(inside, region.mask)
 
 
-@given(items())
+@given(any_items())
 @UNHURRIED
 def test_outlines_are_valid_for_shapely_and_rasterio_fills_them_to_the_mask(made: Item) -> None:
     for region in regions(made):
@@ -105,7 +105,7 @@ def test_outlines_are_valid_for_shapely_and_rasterio_fills_them_to_the_mask(made
         np.testing.assert_array_equal(filled, region.full())
 
 
-@given(items())
+@given(any_items())
 @UNHURRIED
 def test_pycocotools_fills_outlines_with_cuts_to_the_mask(made: Item) -> None:
     for region in regions(made):

@@ -10,19 +10,15 @@ import datumaro
 import numpy as np
 import pytest
 import supervision
-from hypothesis import given
+from hypothesis import given, settings
 from numpy.typing import NDArray
 from rasterio.features import rasterize
 
-from naclip.export.item import VOID, Item
+from naclip.export.item import Item
 from naclip.export.options import Options
 
-from .drawn import CLASSES, UNHURRIED, exported, item, items, picture, pictures
+from .drawn import CLASSES, UNHURRIED, any_items, exported, item, numbers, picture, pictures
 from .labelme_parser import labelme
-
-
-def known(made: Item) -> NDArray[np.uint16]:
-    return np.where(made.labels == VOID, np.uint16(0), made.labels)
 
 
 def filled(points: list[float], size: tuple[int, int]) -> NDArray[np.bool_]:
@@ -32,21 +28,31 @@ def filled(points: list[float], size: tuple[int, int]) -> NDArray[np.bool_]:
     return rasterize([shape], out_shape=size).astype(bool)
 
 
-def test_datumaro_imports_masks_and_scores_of_cvat(tmp_path: Path) -> None:
-    made = pictures()
-    exported(made, "cvat", tmp_path, Options(instances=True), images="images")
-    data = datumaro.Dataset.import_from(str(tmp_path), "cvat")
+def assert_cvat_is_imported(made: list[Item], folder: Path) -> None:
+    exported(made, "cvat", folder, Options(instances=True), images="images")
+    data = datumaro.Dataset.import_from(str(folder), "cvat")
     names = [label.name for label in data.categories()[datumaro.AnnotationType.label]]
-    assert names == list(CLASSES.things)
+    assert names == list(made[0].classes.things)
     for one in made:
         labels = np.zeros(one.size, int)
         for annotation in data.get(one.stem, "annotations").annotations:
             assert 0 < float(annotation.attributes["score"]) < 1
             labels[annotation.image.astype(bool)] = annotation.label + 1
-        np.testing.assert_array_equal(labels, known(one))
+        np.testing.assert_array_equal(labels, numbers(one))
 
 
-@given(items())
+def test_datumaro_imports_masks_and_scores_of_cvat(tmp_path: Path) -> None:
+    assert_cvat_is_imported(pictures(), tmp_path)
+
+
+@given(made=any_items())
+@settings(UNHURRIED, max_examples=15)  # a thousand labels take it a second
+def test_datumaro_imports_any_mask_of_cvat(made: Item) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        assert_cvat_is_imported([made], Path(folder))
+
+
+@given(any_items())
 @UNHURRIED
 def test_polygons_of_cvat_filled_by_gdal_are_the_mask(made: Item) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -55,8 +61,8 @@ def test_polygons_of_cvat_filled_by_gdal_are_the_mask(made: Item) -> None:
     labels = np.zeros(made.size, int)
     for shape in root.iterfind("image/polygon"):
         points = [float(x) for x in shape.attrib["points"].replace(";", ",").split(",")]
-        labels[filled(points, made.size)] = CLASSES.names.index(shape.attrib["label"])
-    np.testing.assert_array_equal(labels, known(made))
+        labels[filled(points, made.size)] = 1 + made.classes.things.index(shape.attrib["label"])
+    np.testing.assert_array_equal(labels, numbers(made))
 
 
 def test_xml_of_cvat_says_what_its_documentation_asks_for(tmp_path: Path) -> None:
@@ -72,7 +78,7 @@ def test_xml_of_cvat_says_what_its_documentation_asks_for(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("polygons", [False, True])
-@given(made=items())
+@given(made=any_items())
 @UNHURRIED
 def test_labelmes_parser_reads_the_shapes(made: Item, polygons: bool) -> None:
     parser = labelme()
@@ -87,9 +93,9 @@ def test_labelmes_parser_reads_the_shapes(made: Item, polygons: bool) -> None:
         else:
             drawn, _ = parser.utils.shapes_to_label(made.size, [shape], {shape["label"]: 1})
             mask = drawn == 1
-        labels[mask] = CLASSES.names.index(shape["label"])
+        labels[mask] = 1 + made.classes.things.index(shape["label"])
         assert 0 < shape["other_data"]["score"] < 1
-    np.testing.assert_array_equal(labels, known(made))
+    np.testing.assert_array_equal(labels, numbers(made))
     assert found.image_path == "b.jpg"
 
 
@@ -105,12 +111,12 @@ def test_supervision_loads_yolo(tmp_path: Path) -> None:
     labels = np.zeros(made[0].size, int)
     for mask, number in zip(found.mask, found.class_id, strict=True):
         labels[np.asarray(mask)] = number + 1
-    wrong = labels != known(made[0])
+    wrong = labels != numbers(made[0])
     assert wrong.mean() < 0.02
     assert len(found) == 1 + 2 + 2, "the 3s touch at a corner: two outlines"
 
 
-@given(items())
+@given(any_items())
 @UNHURRIED
 def test_lines_of_yolo_filled_by_gdal_are_the_mask(made: Item) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -120,4 +126,4 @@ def test_lines_of_yolo_filled_by_gdal_are_the_mask(made: Item) -> None:
         number, *shares = line.split()
         points = np.reshape(shares, (-1, 2)).astype(float) * [made.size[1], made.size[0]]
         labels[filled(points.ravel().tolist(), made.size)] = int(number) + 1
-    np.testing.assert_array_equal(labels, known(made))
+    np.testing.assert_array_equal(labels, numbers(made))
