@@ -62,6 +62,23 @@ def test_label_maps_from_the_graph_match_the_program(
     assert 1 - differs.mean() >= AGREEMENT
 
 
+@pytest.mark.parametrize("image", ["chelsea", "coffee"])
+@pytest.mark.parametrize("preset", WINDOWED)
+def test_label_maps_from_the_graph_are_those_of_torch(
+    recorded_export: Path, segmenter: Segmenter, preset: str, image: str
+) -> None:
+    words, chosen = vocabulary.load(preset), PRESETS[preset].updated(refine=False)
+    picture = images.load(recorded_file(f"{image}.png"))
+    encoded = encoded_by_onnx(session(recorded_export, "vision"), segmenter, image, preset)
+    text = segmenter.words(words, vocabulary.templates())
+    found = segmenter.name_pixels(picture, encoded, words, chosen, text=text)
+    expected = segmenter(picture, words, settings=chosen)
+    second, best = np.partition(expected.probabilities(), -2, axis=0)[-2:]
+    differs = found.labels != expected.labels
+    assert not differs[best - second > MARGIN].any()
+    assert 1 - differs.mean() >= AGREEMENT
+
+
 def test_patch_features_from_the_graph_match_the_program(recorded_export: Path) -> None:
     answers = recorded("features_224x224.npz")
     (found,) = session(recorded_export, "vision").run(None, {"pixels": answers["pixels"][None]})
