@@ -158,3 +158,104 @@ def test_two_images_for_one_mask(tmp_path: Path) -> None:
     write_mask(tmp_path / "masks/deep/one.png", every([0]))
     with pytest.raises(DataError, match="a second image named deep/one"):
         opened(tmp_path)
+
+
+SQUARE = [[0, 0, 2, 0, 2, 2, 0, 2]]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "message"),
+    [
+        ({"category_id": 3, "bbox": [0, 0, 2, 2]}, "image 1 has no segmentation"),
+        ({"category_id": 3, "segmentation": []}, "image 1 has no segmentation"),
+        ({"segmentation": SQUARE}, "image 1 has no category_id"),
+        ({"category_id": 3, "segmentation": [[1, 1, 2]]}, "neither polygons .* nor run lengths"),
+        ({"category_id": 3, "segmentation": [["a", 1]]}, "neither polygons .* nor run lengths"),
+        ({"category_id": 3, "segmentation": {"size": [4, 5]}}, "neither polygons"),
+        ({"segments_info": [{"id": 1, "category_id": 3}]}, "no file_name of its panoptic map"),
+        ({"segments_info": [{"category_id": 3}], "file_name": "1.png"}, "has no id"),
+    ],
+)
+def test_annotations_that_are_no_masks_are_refused_before_the_run(
+    tmp_path: Path, annotation: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
+        opened(make_coco(tmp_path, [{"image_id": 1, **annotation}], CLASSES))
+
+
+def test_run_lengths_of_another_size_are_an_error(tmp_path: Path) -> None:
+    for counts in ([5, 2], [30, -10], "!!"):
+        item = {"image_id": 1, "category_id": 3, "segmentation": {"counts": counts}}
+        with pytest.raises(DataError, match="expected those of its 5x4"):
+            opened(make_coco(tmp_path, [item], CLASSES)).samples[0].truth()
+
+
+@pytest.mark.parametrize("area", [{}, {"area": 0}])
+def test_the_smaller_instance_is_on_top_where_the_file_has_no_areas(
+    tmp_path: Path, area: dict[str, int]
+) -> None:
+    """By polygons and by run lengths alike: 4 pixels over 20."""
+    runs = {"counts": [0, 2, 2, 2, 14], "size": [4, 5]}
+    for small in (SQUARE, runs):
+        annotations = [
+            {"image_id": 1, "category_id": 3, "segmentation": small, **area},
+            {"image_id": 1, "category_id": 8, "segmentation": [[0, 0, 5, 0, 5, 4, 0, 4]], **area},
+        ]
+        truth = opened(make_coco(tmp_path, annotations, CLASSES)).samples[0].truth()
+        expected = np.ones((4, 5))
+        expected[:2, :2] = 0
+        assert (truth == expected).all()
+
+
+@pytest.mark.parametrize(
+    ("images", "message"),
+    [
+        ([], "lists no images"),
+        ([{"id": 1, "file_name": "1.jpg"}], "expected COCO's images"),
+        ([{"id": 1, "file_name": "2.jpg", "height": 4, "width": 5}], r"2\.jpg: no such file"),
+        (
+            [
+                {"id": i, "file_name": f"1.{s}", "height": 4, "width": 5}
+                for i, s in ((1, "jpg"), (2, "png"))
+            ],
+            "two images named 1",
+        ),
+    ],
+)
+def test_lists_of_images_that_cannot_be_used(
+    tmp_path: Path, images: list[dict[str, Any]], message: str
+) -> None:
+    root = make_coco(tmp_path, [], CLASSES)
+    write_image(root / "images/1.png", 4, 5)
+    table = json.loads((root / "annotations.json").read_text())
+    (root / "annotations.json").write_text(json.dumps({**table, "images": images}))
+    with pytest.raises(DataError, match=message):
+        opened(root)
+
+
+def test_a_mask_of_one_bit_a_pixel_is_a_mask_of_0_and_1(tmp_path: Path) -> None:
+    root = make(tmp_path, every([0]))
+    Image.fromarray(np.array([[False, True]])).save(root / "masks/deep/one.png")
+    assert opened(root).samples[0].truth().tolist() == [[0, 1]]
+
+
+def test_a_mask_of_colours_without_their_meaning_says_where_to_write_it(tmp_path: Path) -> None:
+    root = make(tmp_path, np.zeros((2, 2, 3)))
+    with pytest.raises(DataError, match=r"found RGB: .*\[values\] in classes\.toml"):
+        opened(root).samples[0].truth()
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        ("void = 255", "expected void as a list"),
+        ("values = [7]", r"\[values\] as a table"),
+        ("[values]\ncat = 7\nsofa = 7", "7 stands for two things"),
+        ("void = [7]\n[values]\ncat = 7\nsofa = 8", "7 stands for two things"),
+        ('void = ["#FF0000"]\n[values]\ncat = "#ff0000"', "'#ff0000' stands for two things"),
+    ],
+)
+def test_values_that_mean_two_things_or_nothing(tmp_path: Path, head: str, message: str) -> None:
+    text = f'{head}\n[classes]\ncat = ["cat"]\nsofa = ["sofa"]\n'
+    with pytest.raises(DataError, match=message):
+        opened(make(tmp_path, every([0]), text, "classes.toml"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -77,3 +79,17 @@ def test_bootstrap_of_identical_images_has_no_width() -> None:
     entries = [metric.sparse(recorded_images()[0])] * 5
     low, high = metric.bootstrap(entries, 9)
     assert low == pytest.approx(high, abs=1e-12)
+
+
+def test_nothing_but_void_has_no_interval_and_warns_of_nothing() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        low, high = metric.bootstrap([metric.sparse(np.zeros((3, 3), np.int64))] * 2, 3)
+    assert np.isnan([low, high]).all()
+
+
+def test_miou_of_single_images_equals_scoring_each_alone() -> None:
+    images = recorded_images()
+    per_image = metric.PerImage.of([metric.sparse(matrix) for matrix in images], 9)
+    expected = [metric.scores(matrix).miou for matrix in images]
+    np.testing.assert_allclose(per_image.images_miou(), expected, rtol=1e-12)

@@ -14,20 +14,20 @@ import pytest
 from PIL import Image
 
 from naclip import vocabulary
-from naclip.errors import MissingExtraError, SettingsError, UsageError
+from naclip.errors import MissingExtraError, SettingsError
 from naclip.evaluate import heuristic, markdown, published, reproduce, tables
 from naclip.evaluate.analysis import name_variants
-from naclip.evaluate.compare import compare, draw
-from naclip.evaluate.evaluation import evaluate
 from naclip.evaluate.figures import new_figure
 from naclip.evaluate.figures.draw import Request, figure
+from naclip.evaluate.folder import open_folder
 from naclip.evaluate.jobs import Job
-from naclip.evaluate.report import compared, read_json
+from naclip.evaluate.report import compared
 from naclip.evaluate.run import Evaluated, Options
 from naclip.pipeline import Segmenter
-from naclip.settings import METHODS, find_preset
+from naclip.settings import find_preset
 
-from .test_run import PLAIN, QUICK, Silent, opened, voc
+from .test_compare import own_folder
+from .test_run import PLAIN, Silent, opened, voc
 
 APPENDIX = {  # sigma: patches for tau 0.7, 0.8, 0.9, as the paper's appendix prints them
     1: [1, 1, 1],
@@ -153,7 +153,7 @@ def test_table_attention_is_in_the_block_as_trained() -> None:
 
 def request(root: Path, out: Path, **changes: object) -> reproduce.Request:
     given = {"models": ["any"], "given": [f"voc={root}"], "limit": 1, "out": out}
-    return reproduce.Request(**given, options=Options(prompts=PLAIN), **changes)  # type: ignore[arg-type]
+    return reproduce.Request(**{**given, **changes}, options=Options(prompts=PLAIN))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["architecture", "backbones"])
@@ -220,32 +220,6 @@ def test_without_matplotlib_the_message_has_the_line_that_installs_it(
         new_figure(1, 1)
 
 
-def test_compare_by_class_and_image(segmenter: Segmenter, tmp_path: Path) -> None:
-    data = opened(voc(tmp_path))
-    made = []
-    for name in ("naclip", "maskclip"):
-        settings = data.settings.updated(method=METHODS[name], **QUICK)
-        options = Options(prompts=PLAIN, masks=tmp_path / name)
-        target = tmp_path / f"{name}.json"
-        evaluate(segmenter, data, settings, options, Silent(), target=target)
-        made.append(read_json(target))
-    found = compare(*made)
-    assert found["difference"] == made[1]["result"]["miou"] - made[0]["result"]["miou"]
-    low, high = found["interval"]
-    assert low <= found["difference"] <= high
-    assert found["differs"]["method"] == ["naclip", "maskclip"]
-    changes = [abs(entry["difference"]) for entry in found["by_image"]]
-    assert changes == sorted(changes, reverse=True)
-    assert compare(made[0], made[0])["interval"] == [0, 0]
-    pictures = draw(*made, [found["by_image"][0]["image"]], tmp_path / "pictures")
-    width, height = Image.open(pictures[0]).size
-    assert width > 4 * 40  # image, truth, A, B
-    assert height > 33 + 22 + 20  # the tallest image, its caption, the legend
-    other = {**made[1], "data": {**made[1]["data"], "name": "ade20k"}}
-    with pytest.raises(UsageError, match="one is of voc21, the other of ade20k"):
-        compare(made[0], other)
-
-
 def test_the_commands_load_without_torch() -> None:
     code = (
         "import sys; import naclip.cli.evaluate, naclip.cli.reproduce, naclip.cli.compare, "
@@ -255,9 +229,34 @@ def test_the_commands_load_without_torch() -> None:
     assert done.stdout.strip() == "False"
 
 
-def test_the_list_of_data_sets_names_licence_size_page_and_tree() -> None:
-    from naclip.evaluate.catalogue import entries, entry
+def test_a_cell_of_nothing_but_void_is_empty(tmp_path: Path) -> None:
+    data = open_folder(own_folder(tmp_path, 3), find_preset("ade20k"))
+    nothing = dict.fromkeys("012", np.zeros((0, 3), np.int32))
+    row = replace(tables.rows_of("architecture", None, False, ())[0], system="any")
+    job = Job(row.key("folder"), data, data.words, data.settings)
+    results = {job.key: Evaluated(job, nothing, {}, 0.0)}
+    (made,) = tables.table_rows([row], ["folder"], results)
+    assert made["ours"]["folder"]["miou"] is None
+    assert made["ours"]["folder"]["interval"] is None
 
-    assert {row["dataset"] for row in entries()} >= set(published.tables()["benchmarks"])
-    for row in entries():
-        assert all(entry(row["dataset"])[key] for key in ("licence", "size", "page", "tree"))
+
+def test_a_table_of_a_part_of_a_folder_says_so_in_its_title(
+    segmenter: Segmenter, tmp_path: Path
+) -> None:
+    asked = request(
+        tmp_path, tmp_path / "out", given=[f"folder={own_folder(tmp_path, 0)}"], limit=2
+    )
+    text = reproduce.table("architecture", asked, lambda model: segmenter, Silent())[0].read_text()
+    assert "SUBSET" in text.splitlines()[0]
+    assert "folder: 2 of 3 images" in text
+    whole = replace(asked, limit=None, out=tmp_path / "whole")
+    text = reproduce.table("architecture", whole, lambda model: segmenter, Silent())[0].read_text()
+    assert "SUBSET" not in text
+
+
+def test_qualitative_of_two_data_sets_is_refused(segmenter: Segmenter, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    given = [f"voc={voc(tmp_path, 1)}"]
+    asked = Request(None, [], [], given, 1, tmp_path, Options(prompts=PLAIN), "any")
+    with pytest.raises(SettingsError, match=r"voc21 and voc20, .* use --data voc21=DIR"):
+        figure("qualitative", asked, segmenter, Silent())

@@ -19,9 +19,9 @@ OWN: dict[str, dict[str, Any]] = {
     "folder": {
         "dataset": "folder",
         "about": "your own images and masks",
-        "classes": "yours",
-        "images": "yours",
-        "size": "-",
+        "classes": "your own",
+        "images": "your own",
+        "size": "nothing to download",
         "licence": "yours",
         "page": "docs/evaluation.md",
         "tree": FOLDER_TREE,

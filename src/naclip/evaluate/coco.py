@@ -43,7 +43,7 @@ class CocoSample:
         if self.panoptic is not None:
             return self._of_segments(_read_ids(self.panoptic))
         truth = np.full(self.size, self.elsewhere, np.uint16)
-        for item in sorted(self.items, key=lambda item: -float(item.get("area", 0))):
+        for item in sorted(self.items, key=lambda item: -_area(item["segmentation"])):
             label = self.labels.get(item["category_id"], self.elsewhere)
             truth[_mask(item["segmentation"], self.size, self.name)] = label
         return truth
@@ -61,13 +61,16 @@ def open_annotations(
     """Classes and samples of a file; without a class file, its categories are the classes."""
     try:
         table = json.loads(path.read_text("utf-8"))
-        categories = {c["id"]: c["name"] for c in table["categories"]}
-        listed = {i["id"]: i for i in table["images"]}
+        categories = {c["id"]: str(c["name"]) for c in table["categories"]}
+        listed = {
+            i["id"]: (Path(i["file_name"]), (int(i["height"]), int(i["width"])))
+            for i in table["images"]
+        }
         items: dict[int, list[Any]] = defaultdict(list)
         for annotation in table["annotations"]:
-            items[annotation["image_id"]] += annotation.get("segments_info", [annotation])
+            items[annotation["image_id"]] += _items(annotation, path)
         maps = {a["image_id"]: a["file_name"] for a in table["annotations"] if "file_name" in a}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
             f"{path}: expected COCO's images, annotations and categories ({error!r})"
         ) from None
@@ -76,19 +79,73 @@ def open_annotations(
         words = Vocabulary(tuple(names), tuple((name,) for name in names))
     elsewhere = 0 if words.has_background else VOID
     labels = _labels(categories, words, path)
-    samples: list[Sample] = [
+    samples = [
         CocoSample(
-            name=Path(entry["file_name"]).with_suffix("").as_posix(),
-            image=pictures / entry["file_name"],
-            size=(entry["height"], entry["width"]),
+            name=file.with_suffix("").as_posix(),
+            image=pictures / file,
+            size=size,
             items=items[i],
             panoptic=masks / maps[i] if i in maps else None,
             labels=labels,
             elsewhere=elsewhere,
         )
-        for i, entry in sorted(listed.items(), key=lambda pair: pair[1]["file_name"])
+        for i, (file, size) in sorted(listed.items(), key=lambda pair: pair[1])
     ]
-    return words, samples
+    _check_files(samples, path)
+    return words, list(samples)
+
+
+def _items(annotation: Mapping[str, Any], path: Path) -> list[Any]:
+    """The segments of a panoptic map, or an instance as the only one, with all that is needed."""
+    segments = annotation.get("segments_info")
+    which = f"an annotation of image {annotation['image_id']}"
+    for item in [annotation] if segments is None else segments:
+        needed = ("category_id", "segmentation") if segments is None else ("category_id", "id")
+        missing = [key for key in needed if item.get(key) in (None, [])]
+        if missing:
+            raise DataError(
+                f"{path}: {which} has no {missing[0]}: expected a category_id and a mask "
+                "(segmentation, or segments_info): boxes alone are no ground truth"
+            )
+        if segments is None and not _is_mask(item["segmentation"]):
+            raise DataError(
+                f"{path}: {which} has a segmentation that is neither polygons [[x, y, x, y, ...]] "
+                "nor run lengths {'counts': ..., 'size': ...}"
+            )
+    if segments is not None and "file_name" not in annotation:
+        raise DataError(f"{path}: {which} has segments_info but no file_name of its panoptic map")
+    return [annotation] if segments is None else list(segments)
+
+
+def _is_mask(segmentation: Any) -> bool:
+    if isinstance(segmentation, dict):
+        counts = segmentation.get("counts")
+        return isinstance(counts, str) or _are_numbers(counts)
+    return isinstance(segmentation, list) and all(
+        _are_numbers(polygon) and len(polygon) % 2 == 0 for polygon in segmentation
+    )
+
+
+def _are_numbers(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(v, (int, float)) for v in values)
+
+
+def _check_files(samples: Sequence[CocoSample], path: Path) -> None:
+    """Before anything is computed: is everything there, once?"""
+    if not samples:
+        raise DataError(f"{path}: lists no images")
+    needed = [s.image for s in samples] + [s.panoptic for s in samples if s.panoptic]
+    missing = [file for file in needed if not file.is_file()]
+    if missing:
+        raise DataError(
+            f"{missing[0]}: no such file, nor {len(missing) - 1} others of {len(needed)} that "
+            f"{path.name} names: file_name counts from images/, of panoptic maps from masks/"
+        )
+    names: set[str] = set()
+    for sample in samples:
+        if sample.name in names:
+            raise DataError(f"{path}: lists two images named {sample.name}: rename one of them")
+        names.add(sample.name)
 
 
 def _labels(categories: Mapping[int, str], words: Vocabulary, path: Path) -> dict[int, int]:
@@ -122,12 +179,31 @@ def _mask(segmentation: Any, size: tuple[int, int], name: str) -> Mask:
         for polygon in segmentation:
             inside |= _inside(np.array(polygon, float).reshape(-1, 2), size)
         return inside
-    counts = segmentation["counts"]
-    runs = _decompress(counts) if isinstance(counts, str) else list(counts)
-    if sum(runs) != size[0] * size[1]:
-        raise DataError(f"{name}: run lengths of {sum(runs)} pixels in an image of {size}")
+    runs = _runs(segmentation)
+    if sum(runs) != size[0] * size[1] or min(runs, default=0) < 0:
+        raise DataError(
+            f"{name}: run lengths of {sum(runs)} pixels: expected those of its "
+            f"{size[1]}x{size[0]} ({size[0] * size[1]})"
+        )
     values = np.arange(len(runs)) % 2 == 1  # runs of outside and inside take turns
     return np.repeat(values, runs).reshape(size[::-1]).T  # column by column
+
+
+def _runs(segmentation: Mapping[str, Any]) -> list[int]:
+    counts = segmentation["counts"]
+    return _decompress(counts) if isinstance(counts, str) else [int(count) for count in counts]
+
+
+def _area(segmentation: Any) -> float:
+    """By itself: files of some tools have no `area`, or a 0."""
+    if isinstance(segmentation, dict):
+        return sum(_runs(segmentation)[1::2])
+    return sum(_area_of_polygon(np.array(p, float).reshape(-1, 2)) for p in segmentation)
+
+
+def _area_of_polygon(polygon: NDArray[np.float64]) -> float:
+    x, y = polygon.T
+    return float(abs(x @ np.roll(y, -1) - y @ np.roll(x, -1)) / 2)
 
 
 def _inside(polygon: NDArray[np.float64], size: tuple[int, int]) -> Mask:

@@ -109,6 +109,11 @@ def draw(a: Document, b: Document, names: Sequence[str], out: Path) -> list[Path
     for which, document in (("first", a), ("second", b)):
         if not document["masks"]:
             raise UsageError(f"the {which} evaluation kept no masks: run it with --save-masks DIR")
+    if a["masks"] == b["masks"]:
+        raise UsageError(
+            f"both evaluations saved their masks in {a['masks']}, the second over the first: run "
+            "one again with --save-masks to a folder of its own"
+        )
     root = None if a["data"]["root"] == "drawn" else Path(a["data"]["root"])
     data = open_data(a["data"]["name"], root, Settings())
     classes = list(a["words"]["classes"])

@@ -40,7 +40,7 @@ class DataSet:
     samples: Sequence[Sample]
     root: str  # where it was read from
     images: str  # the same text: the same images under the same names
-    official: int = 0  # images of the official split; 0: there is none
+    official: int = 0  # images of the whole: the official split, or all of a folder
 
     def limited(self, limit: int | None) -> DataSet:
         """The first `limit` samples; the words and settings stay."""

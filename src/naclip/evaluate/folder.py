@@ -29,8 +29,8 @@ from naclip import vocabulary
 from naclip.errors import DataError, no_such
 from naclip.evaluate.coco import open_annotations
 from naclip.evaluate.datasets import DataSet, FileSample, Sample, read_labels
-from naclip.evaluate.labels import UNKNOWN, mapping
-from naclip.evaluate.layouts import IMAGE_SUFFIXES, Pair, found_in
+from naclip.evaluate.labels import UNKNOWN, LabelMap, mapping
+from naclip.evaluate.layouts import IMAGE_SUFFIXES, ColourError, Pair, found_in
 from naclip.evaluate.metric import VOID, Truth
 from naclip.settings import Settings
 from naclip.vocabulary import Vocabulary
@@ -64,7 +64,9 @@ def open_folder(folder: Path, settings: Settings) -> DataSet:
         assert words is not None
         samples = _pairs(pictures, folder / "masks", _reader(class_file, words))
     root = str(folder.resolve())
-    return DataSet("folder", words, settings, samples, root, images=f"folder {root}")
+    return DataSet(
+        "folder", words, settings, samples, root, images=f"folder {root}", official=len(samples)
+    )
 
 
 def _pairs(pictures: Path, masks: Path, read_mask: Callable[[Path], Truth]) -> list[Sample]:
@@ -86,12 +88,14 @@ def _pairs(pictures: Path, masks: Path, read_mask: Callable[[Path], Truth]) -> l
 def _reader(class_file: Path | None, words: Vocabulary) -> Callable[[Path], Truth]:
     """How masks are read: by index or by colour, as the class file says."""
     table = _table(class_file)
-    values = table.get("values", {})
+    values, void = table.get("values", {}), table.get("void", [])
+    if not isinstance(values, dict) or not isinstance(void, list):
+        raise DataError(f"{class_file}: expected void as a list and [values] as a table")
     for name in values:
         if name not in words.classes:
-            raise DataError(f"{class_file}: [values] {no_such('class', name, words.classes, '')}")
+            raise DataError(f"{class_file}: [values] {_unknown(name, words)}")
     labels = {words.classes.index(name): value for name, value in values.items()}
-    void = table.get("void", [])
+    _check_distinct(class_file, [*labels.values(), *void])
     if any(isinstance(value, str) for value in labels.values()):
         colours = {_colour(class_file, colour): label for label, colour in labels.items()}
         colours |= {_colour(class_file, colour): VOID for colour in void}
@@ -103,7 +107,29 @@ def _reader(class_file: Path | None, words: Vocabulary) -> Callable[[Path], Trut
     if not void and DEFAULT_VOID not in labels.values():
         void = [DEFAULT_VOID]
     known = f"a class's number ({min(labels.values())}..{max(labels.values())}) or void {void}"
-    return partial(read_labels, mapping({v: k for k, v in labels.items()}, void, known))
+    translated = mapping({v: k for k, v in labels.items()}, void, known)
+    return partial(_read_indices, translated)
+
+
+def _unknown(name: str, words: Vocabulary) -> str:
+    return no_such("class", name, words.classes, "naclip datasets folder")
+
+
+def _check_distinct(class_file: Path | None, values: list[Any]) -> None:
+    written = [value.lower() if isinstance(value, str) else value for value in values]
+    for value in written:
+        if written.count(value) > 1:
+            raise DataError(f"{class_file}: {value!r} stands for two things in [values] and void")
+
+
+def _read_indices(translated: LabelMap, path: Path) -> Truth:
+    try:
+        return read_labels(translated, path)
+    except ColourError as error:
+        raise DataError(
+            f"{error}, or say what its colours mean: [values] in classes.toml (naclip datasets "
+            "folder)"
+        ) from None
 
 
 def _table(class_file: Path | None) -> Mapping[str, Any]:

@@ -13,6 +13,10 @@ from naclip.errors import DataError
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff")
 
 
+class ColourError(DataError):
+    """A mask of colours where indices were expected."""
+
+
 @dataclass(frozen=True)
 class Pair:
     name: str
@@ -124,8 +128,8 @@ def read_index_mask(path: Path) -> NDArray[np.uint16]:
         raise DataError(f"{path}: no such mask") from None
     except (OSError, SyntaxError, ValueError, EOFError) as error:
         raise DataError(f"{path}: cannot be read as a mask ({error})") from None
-    if mode not in ("P", "L", "I;16", "I;16B", "I"):
-        raise DataError(
+    if mode not in ("1", "P", "L", "I;16", "I;16B", "I"):
+        raise ColourError(
             f"{path}: expected a mask of indices (palette or grey), found {mode}: "
             "use the original file, not a coloured copy"
         )

@@ -92,16 +92,19 @@ class PerImage:
 
     def images_miou(self) -> NDArray[np.float64]:
         """mIoU of each image by itself."""
-        return self.resampled(np.eye(len(self.hits)))
+        return _mean_iou(self.hits, self.unions)
 
     def resampled(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """mIoU of each draw of images: weights (draws, images) -> (draws,)."""
         # Counts stay far below 2^53: sums of floats are exact, whatever their order.
-        unions = weights @ self.unions
-        iou = _ratio(weights @ self.hits, unions)
-        present = (unions > 0).sum(axis=1)
-        total = np.nansum(iou, axis=1)
-        return np.divide(total, present, out=np.full(len(total), np.nan), where=present > 0)
+        return _mean_iou(weights @ self.hits, weights @ self.unions)
+
+
+def _mean_iou(hits: NDArray[np.float64], unions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(rows, classes) each -> mIoU of each row."""
+    present = (unions > 0).sum(axis=1)
+    summed = np.nansum(_ratio(hits, unions), axis=1)
+    return np.divide(summed, present, out=np.full(len(summed), np.nan), where=present > 0)
 
 
 def draws(images: int, resamples: int = RESAMPLES, seed: int = SEED) -> NDArray[np.float64]:
@@ -112,7 +115,9 @@ def draws(images: int, resamples: int = RESAMPLES, seed: int = SEED) -> NDArray[
 
 
 def interval(values: NDArray[np.float64]) -> tuple[float, float]:
-    """The middle 95 percent."""
+    """The middle 95 percent of those that are numbers."""
+    if np.isnan(values).all():
+        return float("nan"), float("nan")
     low, high = np.nanquantile(values, [0.025, 0.975])
     return float(low), float(high)
 

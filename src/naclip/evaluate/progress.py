@@ -27,6 +27,7 @@ class Bar:
             console=Console(stderr=True),
         )
         self._job: Job | None = None
+        self._kept = 0
         self._sum: Counts = np.zeros((0, 0), np.int64)
 
     def __enter__(self) -> Bar:
@@ -40,7 +41,7 @@ class Bar:
         trace: TracebackType | None,
     ) -> None:
         self._bars.stop()
-        if kind is not None and self._job is not None:
+        if kind is not None and self._kept:
             Console(stderr=True).print("all images so far are kept: --resume goes on from here")
 
     def begin(self, jobs: Sequence[Job], images: int, known: int) -> None:
@@ -55,6 +56,7 @@ class Bar:
 
     def step(self, entries: Mapping[str, Sparse]) -> None:
         assert self._job is not None
+        self._kept += 1
         if self._job.key in entries:
             self._sum += total([entries[self._job.key]], len(self._sum))
         miou = scores(self._sum).miou

@@ -12,7 +12,7 @@ import math
 import platform
 import subprocess
 from collections.abc import Mapping
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +95,8 @@ def interval_of(result: Evaluated) -> dict[str, Any]:
     if len(images) < 2:
         return {"miou_interval": None}
     low, high = metric.bootstrap(images, len(result.job.words.classes))
+    if math.isnan(low):
+        return {"miou_interval": None}
     return {"miou_interval": [number(low), number(high)], "resamples": metric.RESAMPLES}
 
 
@@ -124,13 +126,21 @@ def compared(
 
 @functools.cache
 def versions() -> dict[str, Any]:
-    packages = ("torch", "numpy", "pillow", "opencv-python-headless")
+    packages = ("torch", "numpy", "numba", "pillow", "opencv-python-headless", "openvino")
     return {
         "naclip": naclip.__version__,
         "python": platform.python_version(),
-        **{package: version(package) for package in packages},
+        **{package: _version(package) for package in packages},
         "git_commit": _commit(),
     }
+
+
+def _version(package: str) -> str | None:
+    """None: not installed, as extras need not be."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def _commit() -> str | None:

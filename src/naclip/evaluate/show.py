@@ -14,6 +14,14 @@ def percent(fraction: float | None) -> str:
     return "-" if fraction is None else f"{100 * fraction:.2f}"
 
 
+def signed(fraction: float | None) -> str:
+    return "-" if fraction is None else f"{100 * fraction:+.2f}"
+
+
+def counted(images: int) -> str:
+    return f"{images:,} image" + "s" * (images != 1)
+
+
 def show(document: Mapping[str, Any], console: Console) -> None:
     result, data = document["result"], document["data"]
     analysed = document.get("analysis", {}).get("names", {})
@@ -36,8 +44,9 @@ def show(document: Mapping[str, Any], console: Console) -> None:
     console.print(table)
     for line in _lines(document):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
-    total = f" of {data['official_images']:,}" if data["official_images"] else ""
-    console.print(f"{data['images']:,}{total} images of {data['name']}", highlight=False)
+    whole = data["official_images"]
+    of = f"{data['images']:,} of {counted(whole)}" if whole else counted(data["images"])
+    console.print(f"{of} of {data['name']}", highlight=False)
 
 
 def _lines(document: Mapping[str, Any]) -> list[str]:
@@ -73,20 +82,20 @@ def show_comparison(made: Mapping[str, Any], console: Console, top: int) -> None
         table.add_column(column, justify="right")
     known = [row for row in made["classes"] if row["difference"] is not None]
     for row in sorted(known, key=lambda row: -row["difference"]):
-        table.add_row(row["class"], *map(percent, row["iou"]), f"{100 * row['difference']:+.2f}")
+        table.add_row(row["class"], *map(percent, row["iou"]), signed(row["difference"]))
     table.add_section()
-    table.add_row("mean", *map(percent, made["miou"]), f"{100 * made['difference']:+.2f}")
+    table.add_row("mean", *map(percent, made["miou"]), signed(made["difference"]))
     console.print(table)
-    low, high = (f"{100 * bound:+.2f}" for bound in made["interval"])
+    low, high = map(signed, made["interval"])
     lines = [
-        f"{made['images']:,} images of {made['data']}",
+        f"{counted(made['images'])} of {made['data']}",
         f"95% interval of the difference (paired over images): {low} to {high}",
         f"B is better in {made['share_of_draws_better']:.1%} of the draws",
         *(f"differs: {name}: {a} -> {b}" for name, (a, b) in made["differs"].items()),
         "images that changed most, mIoU of the image:",
-        *(f"  {i['image']}: {100 * i['difference']:+.2f}" for i in made["by_image"][:top]),
+        *(f"  {i['image']}: {signed(i['difference'])}" for i in made["by_image"][:top]),
     ]
     if made["left_out"]:
-        lines.append(f"left out, in one of the two only: {len(made['left_out'])} images")
+        lines.append(f"left out, in one of the two only: {counted(len(made['left_out']))}")
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -47,8 +47,13 @@ def figure(name: str, request: Request, segmenter: Segmenter, progress: Progress
     data = _data(request)
     if name == "sigma":
         return sigma(segmenter, data, request.options, request.out, progress)
-    first = next(iter(data.values()))
-    return qualitative.qualitative(segmenter, first, request.samples, request.options, request.out)
+    if len(data) > 1:
+        raise SettingsError(
+            f"--data gives {' and '.join(data)}, but qualitative draws one data set: use --data "
+            f"{next(iter(data))}=DIR, or another of these names"
+        )
+    (only,) = data.values()
+    return qualitative.qualitative(segmenter, only, request.samples, request.options, request.out)
 
 
 def _data(request: Request) -> dict[str, DataSet]:
