@@ -12,6 +12,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import cv2
 import yaml
 
 import naclip
@@ -35,25 +36,26 @@ def init_context(context: Any) -> None:
 
 
 def handler(context: Any, event: Any) -> Any:
-    least = float(event.body.get("threshold") or 0)
     try:
+        least = float(event.body.get("threshold") or 0)
         image = base64.b64decode(event.body["image"])
         # Labels are seldom of everything that is in an image: the rest is background.
         result = context.user_data.segmenter(image, context.user_data.words, background=True)
-    except (NaclipError, KeyError, ValueError) as error:
-        context.logger.warn(str(error))
-        return context.Response(str(error), {}, "text/plain", 422)
+    except (NaclipError, AttributeError, KeyError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        context.logger.warn(reason)
+        return context.Response(body=reason, content_type="text/plain", status_code=422)
     item = Item.of(result)
     found = [shape(region, item.classes) for region in regions(item, PARTS)]
     kept = [row for row in found if float(row["confidence"]) >= least]
-    return context.Response(json.dumps(kept), {}, "application/json", 200)
+    return context.Response(body=json.dumps(kept), content_type="application/json", status_code=200)
 
 
 def shape(region: Region, classes: Classes) -> dict[str, Any]:
     left, top, width, height = region.box
     pixels = region.mask.astype(int).ravel().tolist()
     # Where CVAT is told to turn masks into polygons, it takes the points.
-    largest = max(outlines(region, Options(simplify=1.0)), key=lambda p: len(p.outer))
+    largest = max(outlines(region, Options(simplify=1.0)), key=lambda p: cv2.contourArea(p.outer))
     return {
         "label": classes.names[region.label],
         "confidence": str(region.score),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -31,6 +33,7 @@ class Answer:
     status: int = 200
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
+    pause: float = 0  # seconds after each byte; 0: all at once
 
 
 class Studio(ThreadingHTTPServer):
@@ -43,6 +46,7 @@ class Studio(ThreadingHTTPServer):
         self.takes = {"Token legacy"}
         self.asked: list[tuple[str, str]] = []  # path, Authorization
         self.refreshed = 0
+        self.exchanged = b""  # in place of an access token
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -65,14 +69,20 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.refreshed += 1
         self.server.takes = {f"Bearer access-{self.server.refreshed}"}
         access = {"access": f"access-{self.server.refreshed}"}
-        self._send(Answer(200, json.dumps(access).encode()))
+        self._send(Answer(200, self.server.exchanged or json.dumps(access).encode()))
 
     def _send(self, answer: Answer) -> None:
         self.send_response(answer.status)
         for name, value in {"content-length": str(len(answer.body)), **answer.headers}.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(answer.body)
+        if not answer.pause:
+            self.wfile.write(answer.body)
+            return
+        with contextlib.suppress(OSError):  # who asked has left
+            for byte in answer.body:
+                self.wfile.write(bytes([byte]))
+                time.sleep(answer.pause)
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -90,7 +100,7 @@ def _running() -> Iterator[Studio]:
 def studio(_running: Studio) -> Studio:
     """As new."""
     _running.files, _running.takes = {}, {"Token legacy"}
-    _running.asked, _running.refreshed = [], 0
+    _running.asked, _running.refreshed, _running.exchanged = [], 0, b""
     return _running
 
 

@@ -5,8 +5,12 @@ Its own SDK checks what it would be given, and the masks are compared with the l
 
 from __future__ import annotations
 
+import itertools
+import json
 import logging
+import re
 from base64 import b64encode
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -18,17 +22,17 @@ from label_studio_sdk.label_interface import LabelInterface
 from naclip.errors import SettingsError
 from naclip.pipeline import load
 from naclip.serve.app import create_app
-from naclip.serve.label_studio.routes import configured
+from naclip.serve.label_studio.media import Host
+from naclip.serve.label_studio.routes import Backend, configured
 
 from .conftest import RECORDED, Answer, Studio, recorded
 from .readers import label_and_mask
-from .real_server import CONFIG, LABELS, SCENES, TOKEN, expected
+from .real_server import CONFIG, LABELS, SCENES, TOKEN, expected, png
 
 
 def send(client: TestClient, row: dict[str, Any], body: Any = None) -> httpx.Response:
-    return client.request(
-        row["method"], row["path"], headers=row["headers"], json=body or row["body"]
-    )
+    content = json.dumps(body or row["body"])
+    return client.request(row["method"], row["path"], headers=row["headers"], content=content)
 
 
 def changed(path: str, **parts: Any) -> dict[str, Any]:
@@ -100,6 +104,50 @@ def test_a_task_that_fails_gets_no_prediction_and_the_others_theirs(
     assert told["detail"] == problem["detail"]
 
 
+def test_tasks_that_no_time_is_left_for_are_left_to_another_request(
+    studio: Studio, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The clock is the test's own: the first task takes all of the time."""
+    tasks = recorded("/predict")["body"]["tasks"]
+    for task in tasks:
+        if seed := re.search(r"scene-(\d+)\.png$", task["data"]["photo"]):
+            studio.files[task["data"]["photo"]] = Answer(200, png(int(seed[1])))
+    backend = Backend(Host(studio.url, "legacy"))
+    app = create_app(load("tiny", device="cpu"), token=TOKEN, label_studio=backend)
+    moments = itertools.chain([0.0, 0.0], itertools.repeat(61.0))
+    clock = SimpleNamespace(monotonic=moments.__next__)
+    with TestClient(app) as client, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("naclip.serve.label_studio.routes.time", clock)
+        with caplog.at_level(logging.WARNING, "naclip.serve"):
+            answer = send(client, recorded("/predict")).json()
+    check(answer["results"][0], CONFIG.format(kind="BrushLabels"), expected(SCENES[0]))
+    assert answer["results"][1:] == [[], []]
+    assert [row["task"] for row in answer["problems"]] == [task["id"] for task in tasks[1:]]
+    (told,) = [row.fields for row in caplog.records if row.getMessage() == "problem"]
+    assert told["detail"] == "2 of 3 tasks not begun in 60 s"
+
+
+def test_more_regions_than_anyone_can_correct_are_refused(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("naclip.serve.label_studio.routes.REGIONS", 5)
+    more = 'naclip-instances="true" naclip-threshold'
+    xml = CONFIG.format(kind="BrushLabels").replace("naclip-threshold", more)
+    body = changed("/predict", label_config=xml, tasks=recorded("/predict")["body"]["tasks"][:1])
+    answer = send(client, recorded("/predict"), body)
+    assert answer.status_code == 422
+    assert answer.json()["detail"] == "more than 5 regions: set naclip-min-pixels"
+    fewer = xml.replace("naclip-threshold", 'naclip-min-pixels="1000" naclip-threshold')
+    answer = send(client, recorded("/predict"), {**body, "label_config": fewer})
+    assert answer.status_code == 200
+
+
+def test_a_projects_name_takes_little_memory(client: TestClient) -> None:
+    send(client, recorded("/setup"), changed("/setup", project="x" * 100_000))
+    kept = client.app.state.label_studio.versions  # type: ignore[attr-defined]
+    assert max(map(len, kept)) <= 200
+
+
 @pytest.mark.parametrize(
     ("data", "status", "said"),
     [
@@ -107,6 +155,8 @@ def test_a_task_that_fails_gets_no_prediction_and_the_others_theirs(
         ({"photo": "/data/upload/1/gone.png"}, 502, "status 404"),
         ({"photo": "data:image/png;base64,AAAA"}, 422, "image"),
         ({"photo": 3}, 422, "expected text"),
+        ({"photo": "/data/\ud800"}, 422, "it is not an address"),
+        ({"photo": "data:image/png;base64,\ud800"}, 422, "not base64"),
         ({"image": "/data/upload/1/x.png"}, 422, "task 9 has no 'photo'"),
     ],
 )

@@ -72,6 +72,10 @@ def test_a_label_studio_below_a_path() -> None:
         "/data/%2e%2e/api/projects/",
         "/data/..%2fapi",
         "/data/..\\api",
+        "/data/%252e%252e/api/projects/",
+        "/data/%" + "25" * 20 + "2e/",
+        "/data/\ud800",
+        "s3://bucket/\ud800",
         "http://[::1/data",
         "http://studio:port/data/a",
         "x" * 100_000,
@@ -90,10 +94,25 @@ def test_a_host_that_is_none_is_refused_at_the_start(url: str) -> None:
         Host(url)
 
 
+@pytest.mark.parametrize("url", ["http://me:secret@studio", "http://studio/?key=secret"])
+def test_an_address_with_a_secret_in_it_is_refused_and_not_shown(url: str) -> None:
+    with pytest.raises(SettingsError, match="a key goes into LABEL_STUDIO_API_KEY") as raised:
+        Host(url)
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("key", ["secret\nx", "se cret", "s\u00e9cret", "secret\r"])
+def test_a_key_that_no_header_can_hold_is_refused_and_not_shown(key: str) -> None:
+    with pytest.raises(SettingsError, match="copy it again") as raised:
+        Host("http://studio", key)
+    assert key not in str(raised.value)
+    assert "cret" not in str(raised.value)
+
+
 def test_the_key_is_taken_out_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     import os
 
-    monkeypatch.setenv("LABEL_STUDIO_API_KEY", "secret")
+    monkeypatch.setenv("LABEL_STUDIO_API_KEY", "secret\r\n")  # as files of settings have it
     host = from_environment("http://studio")
     assert host is not None
     assert host.key == "secret"
@@ -131,6 +150,17 @@ def test_a_personal_token_is_exchanged_once_and_again_when_it_is_too_old(studio:
     assert studio.refreshed == 2
 
 
+@pytest.mark.parametrize("answer", [b"[]", b"{}", b"<html>", b'{"access": "x\\ny-secret"}'])
+def test_what_a_host_that_is_no_label_studio_says_is_told_of_without_it(
+    studio: Studio, answer: bytes
+) -> None:
+    studio.exchanged = answer
+    with pytest.raises(Problem, match="an answer that is none") as raised:
+        of_task("/data/upload/1/a.png", 1, Host(studio.url, "a.b.c"), LIMITS)
+    assert raised.value.status == 502
+    assert "secret" not in raised.value.detail
+
+
 @pytest.mark.parametrize("key", ["", "wrong", "x.y.z"])
 def test_a_key_that_is_not_taken_is_told_of(studio: Studio, key: str) -> None:
     with pytest.raises(Problem, match="status 401: is LABEL_STUDIO_API_KEY the key") as raised:
@@ -155,4 +185,15 @@ def test_large_files_and_silent_hosts_are_told_of(studio: Studio) -> None:
     assert raised.value.status == 413
     with pytest.raises(Problem, match="did not give its image") as raised:
         of_task("/data/a", 1, Host("http://127.0.0.1:1", "legacy"), LIMITS)
+    assert raised.value.status == 502
+
+
+def test_files_that_come_too_slowly_or_not_whole_are_told_of(studio: Studio) -> None:
+    studio.files["/data/a"] = Answer(200, bytes(40), pause=0.05)  # 2 s byte by byte
+    with pytest.raises(Problem, match=r"did not arrive within 0\.3 s") as raised:
+        of_task("/data/a", 1, Host(studio.url, "legacy"), Limits(body_seconds=0.3))
+    assert raised.value.status == 502
+    studio.files["/data/a"] = Answer(200, b"half", {"content-length": "8"})
+    with pytest.raises(Problem, match="IncompleteRead") as raised:
+        of_task("/data/a", 1, Host(studio.url, "legacy"), LIMITS)
     assert raised.value.status == 502

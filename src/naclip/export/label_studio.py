@@ -7,7 +7,7 @@ is a 1, two bits for which size, the length less one, and the value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import quote
@@ -39,13 +39,26 @@ class Control:
     to_name: str = "image"
 
 
-def prediction(item: Item, options: Options, control: Control, version: str) -> dict[str, Any]:
-    """What Label Studio keeps of one task; a region's label is its class's name."""
-    found = list(regions(item, options))
-    results = [
-        {"id": str(number), **_place(item, control), "value": value, **_score(region)}
-        for number, (region, value) in enumerate(_values(found, item.classes, options, control))
-    ]
+def prediction(
+    item: Item,
+    options: Options,
+    control: Control,
+    version: str,
+    each: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:
+    """What Label Studio keeps of one task; a region's label is its class's name.
+
+    each: called before each result is made, to stop by raising
+    """
+    found: list[Region] = []
+    for region in regions(item, options):
+        each()
+        found.append(region)
+    results: list[dict[str, Any]] = []
+    for region, value in _values(found, item.classes, options, control):
+        each()
+        place = {"id": str(len(results)), **_place(item, control)}
+        results.append({**place, "value": value, **_score(region)})
     return {"model_version": version, "score": _mean_score(found), "result": results}
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from base64 import urlsafe_b64encode
-from http.client import HTTPException
+from http.client import HTTPException, HTTPResponse, IncompleteRead
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import SplitResult, quote, unquote, urlsplit
@@ -25,6 +26,8 @@ MEDIA = ("/data/", "/storage-data/")  # paths of uploads and of files on Label S
 STORAGES = ("s3", "gs", "azure-blob")  # Label Studio passes their files on
 FIELD = "tasks"
 QUERY = "%/?:@!$&'()*+,;=~"  # RFC 3986: what stands in a query as it is
+CHUNK = 1 << 18  # bytes between two looks at the clock
+DECODED = 8  # times that something on the way may undo %25; a path that needs more is hostile
 
 
 class _NoRedirects(HTTPRedirectHandler):
@@ -47,6 +50,15 @@ class Host:
             raise SettingsError(
                 f"label_studio_url is {url!r}: use http:// or https:// and the host's name"
             )
+        if "@" in self.base.netloc or self.base.query or self.base.fragment:
+            # Not shown: it may hold a password.
+            raise SettingsError(
+                "label_studio_url has more than a host, a port and a path: remove the rest; a key "
+                f"goes into {KEY}"
+            )
+        if not key.isascii() or not key.isprintable() or " " in key:
+            # An error of the HTTP client would show the key, to whoever sent the task.
+            raise SettingsError(f"{KEY} has characters that no key has: copy it again")
         self.key = key
         self._access = ""  # of a personal access token, which is good for a few minutes
 
@@ -58,6 +70,7 @@ class Host:
         """The address of a task's image at this host, or the problem of what is not there."""
         try:
             given = _split(value)
+            value.encode()  # half a character is not to be asked for
         except ValueError:
             raise _refused(value, "it is not an address") from None
         if given.scheme in STORAGES:
@@ -67,8 +80,7 @@ class Host:
         if not home and _origin(given) != _origin(self.base):
             raise _refused(value, f"only images at {self.origin} are fetched")
         path = given.path.removeprefix(self.base.path.rstrip("/"))
-        parts = unquote(path).replace("\\", "/").split("/")
-        if not path.startswith(MEDIA) or {".", ".."} & set(parts):
+        if not path.startswith(MEDIA) or _leads_out(path):
             raise _refused(value, f"images of Label Studio are below {' or '.join(MEDIA)}")
         query = f"?{quote(given.query, safe=QUERY)}" if given.query else ""
         return f"{self.origin}{quote(path, safe='/%')}{query}"
@@ -85,8 +97,10 @@ class Host:
             return self._get(address, limits)
         except HTTPError as error:
             raise _unanswered(value, _meaning(error)) from None
-        except (OSError, HTTPException, ValueError, KeyError) as error:
+        except (OSError, HTTPException) as error:
             raise _unanswered(value, f"{type(error).__name__}: {error}") from None
+        except (ValueError, KeyError, TypeError) as error:  # its text may have a token in it
+            raise _unanswered(value, f"an answer that is none ({type(error).__name__})") from None
 
     def _get(self, address: str, limits: Limits) -> bytes:
         return self._read(Request(address, headers=self._headers(limits)), limits)
@@ -106,11 +120,22 @@ class Host:
         return {"Authorization": f"Bearer {self._access}"}
 
     def _read(self, request: Request, limits: Limits) -> bytes:
+        """The whole answer, bounded in size, and in time even where it comes byte by byte."""
+        end = time.monotonic() + limits.body_seconds
+        found = bytearray()
         with _open(request, timeout=limits.body_seconds) as answer:
-            found: bytes = answer.read(limits.max_bytes + 1)
-        if len(found) > limits.max_bytes:
-            raise Problem(413, f"an image of more than {limits.max_bytes:,} bytes", field=FIELD)
-        return found
+            missing = _announced(answer)
+            while missing and (part := answer.read1(CHUNK)):
+                found += part
+                missing -= len(part)
+                if len(found) > limits.max_bytes:
+                    detail = f"an image of more than {limits.max_bytes:,} bytes"
+                    raise Problem(413, detail, field=FIELD)
+                if time.monotonic() > end:
+                    raise TimeoutError(f"it did not arrive within {limits.body_seconds:g} s")
+        if missing > 0:
+            raise IncompleteRead(bytes(found), missing)
+        return bytes(found)
 
 
 def of_task(value: Any, task: int, host: Host | None, limits: Limits) -> bytes:
@@ -126,8 +151,25 @@ def of_task(value: Any, task: int, host: Host | None, limits: Limits) -> bytes:
 
 def from_environment(url: str) -> Host | None:
     """The key is taken out: it is not for whatever reads the environment later."""
-    key = os.environ.pop(KEY, "")
+    key = os.environ.pop(KEY, "").strip()
     return Host(url, key) if url else None
+
+
+def _announced(answer: HTTPResponse) -> int:
+    """Bytes to come; below 0: not known, the end is where the connection ends."""
+    length = answer.headers.get("content-length")
+    return int(length) if length is not None else -1
+
+
+def _leads_out(path: str) -> bool:
+    """Whether it does, however often it is decoded on its way."""
+    for _ in range(DECODED):
+        if {".", ".."} & set(path.replace("\\", "/").split("/")):
+            return True
+        if (decoded := unquote(path)) == path:
+            return False
+        path = decoded
+    return True
 
 
 def _split(url: str) -> SplitResult:

@@ -1,12 +1,17 @@
 """What Label Studio asks of an ML backend, in its words: https://labelstud.io/guide/ml_create.
 
 Label Studio shows its user the status of a failed request and nothing else, so every problem is in
-the log. Of many tasks, those that fail get no prediction and the others theirs.
+the log. Of many tasks, those that fail get no prediction and the others theirs. Label Studio sends
+all the tasks that its user selected in one request, and gives up after 100 s: what is not begun by
+then is left out, and it asks for that alone when its user asks again.
 """
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import logging
+import time
 from collections import OrderedDict
 from typing import Any
 
@@ -20,15 +25,18 @@ from naclip.export.item import Item
 from naclip.pipeline import Encoded
 from naclip.serve import body, openapi
 from naclip.serve.label_studio import media, project
+from naclip.serve.label_studio.config import FIELD
 from naclip.serve.label_studio.media import Host
-from naclip.serve.label_studio.project import Project
+from naclip.serve.label_studio.project import PREFIX, Project
 from naclip.serve.logs import event
-from naclip.serve.problems import Problem, of_error
+from naclip.serve.problems import Problem, of_error, unprocessable
 from naclip.serve.routes import Check, service_of, work_of
 
 router = APIRouter()
 PROJECTS = 1_000  # whose versions are remembered
-OF_ALL = (400, 503)  # the client left, or the service has no time: not the fault of one task
+NAME = 200  # characters of a project's name that are remembered
+REGIONS = 10_000  # of an image: more is noise, which nobody can correct by hand
+LEFT = 400  # the client did: not the fault of one task
 LATER = ConfigDict(extra="ignore", protected_namespaces=())
 
 
@@ -61,6 +69,7 @@ class Backend:
 
     def remember(self, name: str, version: str) -> bool:
         """Whether it is new."""
+        name = name[:NAME]
         known = self.versions.pop(name, None)
         self.versions[name] = version
         if len(self.versions) > PROJECTS:
@@ -132,23 +141,40 @@ async def predict(request: Request) -> Response:
     async with service.slot():
         asked_for: Any = await _read(request, Predict)
         found = _project(request, asked_for.label_config)
-        results: list[Any] = []
-        problems: list[dict[str, Any]] = []
-        for task in asked_for.tasks:
-            try:
-                results.append(await _predict(request, found, task, len(asked_for.tasks) == 1))
-            except (Problem, NaclipError) as error:
-                problem = error if isinstance(error, Problem) else of_error(error)
-                _tell(request, problem, task=task.id)
-                if problem.status in OF_ALL or len(asked_for.tasks) == 1:
-                    raise problem from None
-                results.append([])  # no prediction, so that Label Studio asks again
-                problems.append({"task": task.id, **problem.body()})
-        if len(problems) == len(results):
-            raise Problem(problems[0]["status"], f"every task failed: {problems[0]['detail']}")
+        results, problems = await _predict_all(request, found, asked_for.tasks)
         version = found.version(service.segmenter.model.name)
         answer = {"results": results, "model_version": version, "problems": problems}
         return JSONResponse(answer)
+
+
+async def _predict_all(
+    request: Request, found: Project, tasks: list[Task]
+) -> tuple[list[Any], list[dict[str, Any]]]:
+    """For each task a prediction, or none, so that Label Studio asks again; and what failed."""
+    limit = service_of(request).limits.request_seconds
+    end = time.monotonic() + limit
+    results: list[Any] = []
+    problems: list[dict[str, Any]] = []
+    for task in tasks:
+        if time.monotonic() > end and len(results) > len(problems):
+            break  # what is done is not lost
+        try:
+            results.append(await _predict(request, found, task, len(tasks) == 1))
+        except (Problem, NaclipError) as error:
+            problem = error if isinstance(error, Problem) else of_error(error)
+            _tell(request, problem, task=task.id)
+            if problem.status == LEFT or len(tasks) == 1:
+                raise problem from None
+            results.append([])
+            problems.append({"task": task.id, **problem.body()})
+    if len(problems) == len(tasks):
+        raise Problem(problems[0]["status"], f"every task failed: {problems[0]['detail']}")
+    if left := tasks[len(results) :]:
+        late = Problem(503, f"{len(left)} of {len(tasks)} tasks not begun in {limit:g} s")
+        _tell(request, late)
+        problems += [{"task": task.id, **late.body()} for task in left]
+        results += [[] for _ in left]
+    return results, problems
 
 
 async def _predict(request: Request, found: Project, task: Task, urgent: bool) -> dict[str, Any]:
@@ -156,7 +182,8 @@ async def _predict(request: Request, found: Project, task: Task, urgent: bool) -
     if found.key not in task.data:
         raise Problem(422, f"task {task.id} has no {found.key!r}, where its image should be")
     value, host = task.data[found.key], backend_of(request).host
-    data = await service.in_pool(media.of_task, value, task.id, host, service.limits)
+    # Not in the threads that decode images: a slow storage would keep other requests from theirs.
+    data = await asyncio.to_thread(media.of_task, value, task.id, host, service.limits)
     picture, image_id = await service.picture([data], None)
     version = found.version(service.segmenter.model.name)
 
@@ -166,13 +193,26 @@ async def _predict(request: Request, found: Project, task: Task, urgent: bool) -
         )
         check()
         item = Item(result.labels, found.classes, str(task.id), scores=result.scores)
-        return label_studio.prediction(item, found.options, found.control, version)
+        each = _bounded(check)
+        return label_studio.prediction(item, found.options, found.control, version, each)
 
     image, how = (picture, image_id), (found.words, found.settings, found.templates)
     made: dict[str, Any] = await service.result(
         request, work_of(service, image, *how, answer, urgent)
     )
     return made
+
+
+def _bounded(check: Check) -> Check:
+    """Raises when there is no time left for one more region, or when there are too many."""
+    made = itertools.count(1)
+
+    def each() -> None:
+        check()
+        if next(made) > 2 * REGIONS:  # each is found, and then made
+            raise unprocessable(f"more than {REGIONS:,} regions: set {PREFIX}min-pixels", FIELD)
+
+    return each
 
 
 async def _read(request: Request, kind: type[BaseModel]) -> BaseModel:
