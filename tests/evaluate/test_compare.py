@@ -110,3 +110,21 @@ def test_the_list_of_data_sets_names_licence_size_page_and_tree() -> None:
     assert {row["dataset"] for row in entries()} >= set(published.tables()["benchmarks"])
     for row in entries():
         assert all(entry(row["dataset"])[key] for key in ("licence", "size", "page", "tree"))
+
+
+def test_what_names_are_worth_is_said_and_no_class_is_broken_at_80_columns(
+    segmenter: Segmenter, tmp_path: Path
+) -> None:
+    data = opened(voc(tmp_path, 1))
+    settings = data.settings.updated(**QUICK)
+    made = evaluate(segmenter, data, settings, Options(prompts=PLAIN), Silent(), analyses=["names"])
+    text = io.StringIO()
+    show(made, Console(file=text, width=80))
+    lines = [line.split() for line in text.getvalue().splitlines()]
+    for name in data.words.classes:
+        assert any(line[:1] == [name] for line in lines)
+    assert "…" not in text.getvalue()
+    for variant, found in made["analysis"]["names"].items():
+        lost = 100 * (found["miou"] - made["result"]["miou"])
+        expected = f"names: {variant} mIoU {100 * found['miou']:.2f}, difference {lost:+.2f}"
+        assert expected in text.getvalue()

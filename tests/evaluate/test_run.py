@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from naclip.clip.vision import VisionTower
-from naclip.errors import DataError, ImageError, UsageError
+from naclip.errors import DataError, ImageError, OutputError, UsageError
 from naclip.evaluate import evaluation, tables
 from naclip.evaluate.datasets import DataSet, open_benchmark
 from naclip.evaluate.jobs import Job
@@ -176,6 +176,19 @@ def test_skipped_images_are_listed_with_the_reason(segmenter: Segmenter, tmp_pat
     assert list(made["skipped"]) == ["2007_000001"]
     assert "not an image" in made["skipped"]["2007_000001"]
     assert made["data"]["images"] == 2
+
+
+def test_results_that_cannot_be_written_stop_before_the_first_image(
+    segmenter: Segmenter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = opened(voc(tmp_path, 1))
+    (tmp_path / "file").write_text("")
+    passes = count_traces(monkeypatch)
+    with pytest.raises(OutputError, match="file: cannot be made"):
+        evaluate(segmenter, data, masks=tmp_path / "file")
+    with pytest.raises(OutputError, match="is a folder: expected the name of a JSON file"):
+        evaluate(segmenter, data, tmp_path)
+    assert not passes
 
 
 def test_a_mask_of_another_size_is_an_error(segmenter: Segmenter, tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def refiners(
     from naclip.clip.sources import default_settings
     from naclip.evaluate import refiners as comparing
     from naclip.evaluate.evaluation import open_data
-    from naclip.evaluate.reproduce import made_folder
+    from naclip.evaluate.record import made_folder
     from naclip.pipeline import load
 
     chosen = open_data(name, data, default_settings(model)).limited(limit)

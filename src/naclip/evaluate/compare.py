@@ -14,8 +14,8 @@ from naclip.evaluate import metric
 from naclip.evaluate.evaluation import open_data
 from naclip.evaluate.layouts import read_index_mask
 from naclip.evaluate.metric import VOID, PerImage, Sparse
-from naclip.evaluate.report import number, numbers
-from naclip.evaluate.reproduce import made_folder
+from naclip.evaluate.record import made_folder
+from naclip.evaluate.report import difference, number, numbers
 from naclip.files import atomic
 from naclip.pictures import legend, tiles
 from naclip.results import palette
@@ -47,14 +47,14 @@ def compare(a: Document, b: Document) -> dict[str, Any]:
         "left_out": sorted(images_a.keys() ^ images_b.keys()),
         "differs": differing(a, b),
         "miou": [part["miou"] for part in found],
-        "difference": _difference(found[0]["miou"], found[1]["miou"]),
+        "difference": difference(found[0]["miou"], found[1]["miou"]),
         "interval": [number(bound) for bound in metric.interval(drawn)],
         "share_of_draws_better": number(float(np.mean(drawn > 0))),
         "classes": [
             {
                 "class": one["class"],
                 "iou": [one["iou"], other["iou"]],
-                "difference": _difference(one["iou"], other["iou"]),
+                "difference": difference(one["iou"], other["iou"]),
             }
             for one, other in zip(found[0]["classes"], found[1]["classes"], strict=True)
         ],
@@ -79,10 +79,6 @@ def _images(document: Document) -> dict[str, Sparse]:
         entry["image"]: np.array(entry["pixels"], np.int32).reshape(-1, 3)
         for entry in document["images"]
     }
-
-
-def _difference(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else other - one
 
 
 def differing(a: Document, b: Document) -> dict[str, list[Any]]:

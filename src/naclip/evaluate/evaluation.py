@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from naclip.errors import SettingsError, no_such
+from naclip.errors import OutputError, SettingsError, no_such
 from naclip.evaluate import analysis
 from naclip.evaluate.analysis import Analysis
 from naclip.evaluate.datasets import BENCHMARKS, DataSet, open_benchmark
@@ -64,6 +64,8 @@ def evaluate(
             f"the vocabulary's {len(words.classes)} classes are not the {len(data.words.classes)} "
             f"of {data.name} in their order: only names may differ"
         )
+    if target is not None and target.is_dir():
+        raise OutputError(f"{target} is a folder: expected the name of a JSON file to write")
     main = Job(MAIN, data, words or data.words, settings)
     jobs = [main, *(job for name in analyses for job in analysis.jobs_for(name, main))]
     folder = target.parent if target else cache_folder() / "evaluations"

@@ -20,6 +20,13 @@ from naclip.errors import DataError, OutputError, UsageError
 from naclip.evaluate.metric import Sparse
 
 
+def made_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be made ({error.strerror})") from None
+
+
 def fingerprint(description: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()
 
@@ -55,6 +62,7 @@ class Record:
     def __init__(self, path: Path, description: Mapping[str, Any], resume: bool) -> None:
         self.path = path
         self.lines: dict[str, Line] = {}
+        made_folder(path.parent)
         header = json.dumps({"naclip": "record", "of": fingerprint(description)}).encode() + b"\n"
         kept = 0
         if path.is_file():
@@ -67,7 +75,6 @@ class Record:
 
     def _opened(self, mode: str) -> BinaryIO:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
             return self.path.open(mode)  # type: ignore[return-value]
         except OSError as error:
             raise OutputError(f"{self.path}: cannot be written ({error.strerror})") from None

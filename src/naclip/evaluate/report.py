@@ -124,6 +124,11 @@ def compared(
     }
 
 
+def difference(one: float | None, other: float | None) -> float | None:
+    """What the other is better by, where both are numbers."""
+    return None if one is None or other is None else other - one
+
+
 @functools.cache
 def versions() -> dict[str, Any]:
     packages = ("torch", "numpy", "numba", "pillow", "opencv-python-headless", "openvino")

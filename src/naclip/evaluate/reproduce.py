@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from naclip.clip.sources import default_settings
-from naclip.errors import OutputError
 from naclip.evaluate import heuristic, markdown, published, tables
 from naclip.evaluate.datasets import BENCHMARKS, DataSet
 from naclip.evaluate.given import open_given
+from naclip.evaluate.record import made_folder
 from naclip.evaluate.report import document, model_of, times, versions, write_json
 from naclip.evaluate.run import Finished, Options, Progress, run
 from naclip.files import atomic
@@ -105,13 +105,6 @@ def subsets_of(data: Mapping[str, DataSet]) -> list[str]:
         for d in data.values()
         if d.official and len(d.samples) != d.official
     ]
-
-
-def made_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be made ({error.strerror})") from None
 
 
 def _write(out: Path, stem: str, made: Mapping[str, Any], text: str) -> list[Path]:

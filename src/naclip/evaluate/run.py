@@ -20,7 +20,7 @@ from naclip.errors import DataError, ImageError
 from naclip.evaluate.datasets import DataSet
 from naclip.evaluate.jobs import Job, passes, predict, texts_of
 from naclip.evaluate.metric import Sparse, Truth, confusion, sparse
-from naclip.evaluate.record import Line, Record, fingerprint
+from naclip.evaluate.record import Line, Record, fingerprint, made_folder
 from naclip.files import atomic
 from naclip.images import Picture
 from naclip.pipeline import Segmenter
@@ -89,6 +89,8 @@ def run(
     progress: Progress,
 ) -> Finished:
     """All jobs; records lie in `folder`, one for each pass, named after what it computes."""
+    if options.masks is not None:
+        made_folder(options.masks)  # fails now, not after the first image
     texts = texts_of(segmenter, jobs, options.prompts)
     results: dict[str, Evaluated] = {}
     records: list[Record] = []
@@ -215,7 +217,7 @@ def _save_mask(folder: Path, job: Job, name: str, labels: NDArray[Any]) -> None:
     from PIL import Image
 
     path = folder / f"{name}.png"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    made_folder(path.parent)
     small = len(job.words.classes) < 256
     image = Image.fromarray(labels.astype(np.uint8 if small else np.uint16))
     if small:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
+
+from naclip.evaluate.report import difference
+
+WHOLE_NAMES = 20  # letters of a class's name that no column takes away
 
 
 def percent(fraction: float | None) -> str:
@@ -22,13 +26,20 @@ def counted(images: int) -> str:
     return f"{images:,} image" + "s" * (images != 1)
 
 
+def _table(classes: Iterable[str]) -> Table:
+    """With a first column of classes, whose names are whole unless they are long."""
+    table = Table(box=box.SIMPLE)
+    width = min(max(map(len, classes)), WHOLE_NAMES)
+    table.add_column("class", overflow="fold", min_width=width)
+    return table
+
+
 def show(document: Mapping[str, Any], console: Console) -> None:
     result, data = document["result"], document["data"]
     analysed = document.get("analysis", {}).get("names", {})
-    table = Table(box=box.SIMPLE)
-    table.add_column("class", overflow="fold")
+    table = _table(row["class"] for row in result["classes"])
     for column in ("IoU", "accuracy", "pixels", *(f"IoU {variant}" for variant in analysed)):
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", min_width=max(map(len, column.split())))
     for index, row in enumerate(result["classes"]):
         others = [percent(variant["classes"][index]["iou"]) for variant in analysed.values()]
         table.add_row(
@@ -59,11 +70,15 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
         low, high = map(percent, result["miou_interval"])
         lines.append(f"95% interval of mIoU over images: {low} to {high}")
     if paper:
-        lines.append(f"paper: {paper['miou_percent']:.1f}, difference {paper['difference']:+.2f}")
+        apart = "-" if paper["difference"] is None else f"{paper['difference']:+.2f}"
+        lines.append(f"paper: {paper['miou_percent']:.1f}, difference {apart}")
         if not paper["same_images"]:
             lines.append("note: the paper's number is of all images, ours of a subset")
     else:
         lines.append("paper: no number for this setting")
+    for variant, found in document.get("analysis", {}).get("names", {}).items():
+        lost = difference(result["miou"], found["miou"])
+        lines.append(f"names: {variant} mIoU {percent(found['miou'])}, difference {signed(lost)}")
     calibrated = document.get("analysis", {}).get("threshold")
     if calibrated:
         lines.append(
@@ -76,8 +91,7 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
 
 
 def show_comparison(made: Mapping[str, Any], console: Console, top: int) -> None:
-    table = Table(box=box.SIMPLE)
-    table.add_column("class", overflow="fold")
+    table = _table(row["class"] for row in made["classes"])
     for column in ("IoU A", "IoU B", "B - A"):
         table.add_column(column, justify="right")
     known = [row for row in made["classes"] if row["difference"] is not None]

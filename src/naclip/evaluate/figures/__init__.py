@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from naclip.errors import MissingExtraError
+from naclip.evaluate.record import made_folder
 from naclip.evaluate.report import write_json
-from naclip.evaluate.reproduce import made_folder
 from naclip.files import atomic
 
 if TYPE_CHECKING:
