@@ -6,10 +6,12 @@ CVAT's own SDK is the oracle of masks: it encodes what the library finds, and de
 from __future__ import annotations
 
 import base64
+import copy
 import importlib.util
 import io
 import itertools
 import json
+import logging
 import sys
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -23,6 +25,8 @@ import cvat_sdk.auto_annotation as cvataa
 import numpy as np
 import pytest
 import yaml
+from cvat_sdk import models
+from cvat_sdk.auto_annotation import driver
 from cvat_sdk.masks import decode_mask
 from PIL import Image
 
@@ -199,6 +203,27 @@ def test_the_function_file_has_what_cvat_reads() -> None:
     assert function["spec"]["handler"] == "main:handler"
 
 
+def assert_cvats_driver_takes(function: Any, shapes: list[Any], polygons: bool) -> None:
+    """What cvat-cli does with the shapes, for a task whose labels have the type of them."""
+    kind = "polygon" if polygons else "mask"
+    labels = [
+        models.Label(name=label.name, id=100 + label.id, type=kind, sublabels=[], attributes=[])
+        for label in function.spec.labels
+    ]
+    mapper = driver._AnnotationMapper(
+        logging.getLogger(),
+        function.spec.labels,
+        labels,
+        allow_unmatched_labels=False,
+        conv_mask_to_poly=polygons,
+    )
+    before = [shape.label_id for shape in shapes]
+    mine = [copy.deepcopy(shape) for shape in shapes]
+    mapper.validate_and_remap(mine, 7)
+    assert [shape.label_id - 100 for shape in mine] == before
+    assert {shape.frame for shape in mine} == {7}
+
+
 @pytest.mark.parametrize("polygons", [False, True])
 def test_the_auto_annotation_function_is_one_of_cvats_sdk(
     picture: Image.Image, result: Segmentation, polygons: bool
@@ -210,6 +235,7 @@ def test_the_auto_annotation_function_is_one_of_cvats_sdk(
     shapes = function.detect(context, picture)
     assert isinstance(function.spec, cvataa.DetectionFunctionSpec)
     assert {str(shape.type) for shape in shapes} == {"polygon" if polygons else "mask"}
+    assert_cvats_driver_takes(function, shapes, polygons)
     none = SimpleNamespace(conf_threshold=1.0, conv_mask_to_poly=polygons, frame_name="x.png")
     assert function.detect(none, picture) == []
     if not polygons:
