@@ -177,6 +177,15 @@ def test_the_first_frame_of_an_animation_is_taken_and_noted(format: str) -> None
     assert picture.notes == ("first of 3 frames",)
 
 
+@pytest.mark.parametrize("format", ["GIF", "TIFF"])
+def test_frames_of_large_files_are_not_counted(format: str) -> None:
+    """Counting is going through the file: 2 MB of empty TIFF frames took 10 s."""
+    frames = [Image.new("RGB", (8, 8), (n % 256, n // 256, 9)) for n in range(1500)]
+    data = encoded(frames[0], format, save_all=True, append_images=frames[1:])
+    assert len(data) > images.WALKED_BYTES
+    assert images.load(data).notes == ("first of several frames",)
+
+
 def test_a_phones_mpo_is_a_plain_photo() -> None:
     """Two views in one JPEG: the first is the picture, and that is not worth a note."""
     frames = [Image.new("RGB", (16, 16), colour) for colour in ("red", "blue")]

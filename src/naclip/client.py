@@ -15,7 +15,7 @@ import urllib.error
 import urllib.request
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -27,6 +27,16 @@ from naclip.errors import FailureError, ImageError
 
 Image: TypeAlias = "str | os.PathLike[str] | bytes | NDArray[np.uint8]"
 AGAIN = (429, 502, 503, 504)  # the service is busy, stopping, or behind a proxy that lost it
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """The token is for this service only: urllib would hand it on to wherever an answer points."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_NoRedirect)
 
 
 class ServiceError(FailureError):
@@ -77,7 +87,7 @@ class Client:
     """retries: of requests that the service was too busy for or that did not reach it."""
 
     url: str = "http://127.0.0.1:8000"
-    token: str = ""
+    token: str = field(default="", repr=False)
     timeout: float = 90.0
     retries: int = 5
 
@@ -91,7 +101,7 @@ class Client:
     ) -> Answer:
         """options: any setting of naclip.Settings, vocabulary, preset, templates."""
         fields = {**_words(classes, background), **options, "image": _encoded(image)}
-        return Answer.of(json.loads(self._send("POST", "/v1/segment", fields)))
+        return Answer.of(self._ask("POST", "/v1/segment", fields))
 
     def segment_again(
         self,
@@ -103,12 +113,12 @@ class Client:
     ) -> Answer:
         """Other words for an image sent before; ServiceError 404 if it is no longer remembered."""
         fields = {**_words(classes, background), **options, "image_id": image_id}
-        return Answer.of(json.loads(self._send("POST", "/v1/segment", fields)))
+        return Answer.of(self._ask("POST", "/v1/segment", fields))
 
     def embed(self, image: Image, **options: Any) -> NDArray[np.float16]:
         """(windows, rows, columns, channels), L2-normalised."""
         fields = {**options, "image": _encoded(image)}
-        found = json.loads(self._send("POST", "/v1/embed", fields))
+        found = self._ask("POST", "/v1/embed", fields)
         array = np.frombuffer(b64decode(found["data"]), np.float16)
         return array.reshape(found["shape"])
 
@@ -123,21 +133,31 @@ class Client:
     ) -> list[Answer | ServiceError]:
         """Many images as one job, waited for; an image that failed is its error."""
         fields = {**_words(classes, background), **options, "images": [*map(_encoded, images)]}
-        location = json.loads(self._send("POST", "/v1/batch", fields))["location"]
-        while (job := json.loads(self._send("GET", location)))["state"] in ("queued", "running"):
+        location = self._ask("POST", "/v1/batch", fields)["location"]
+        state = f"{location}?results=false"
+        while self._ask("GET", state)["state"] in ("queued", "running"):
             time.sleep(poll)
+        job = self._ask("GET", location)
         return [
             _error(row["problem"]) if "problem" in row else Answer.of(row) for row in job["results"]
         ]
 
     def models(self) -> dict[str, Any]:
-        return dict(json.loads(self._send("GET", "/v1/models")))
+        return dict(self._ask("GET", "/v1/models"))
 
     def methods(self) -> list[dict[str, Any]]:
-        return list(json.loads(self._send("GET", "/v1/methods")))
+        return list(self._ask("GET", "/v1/methods"))
 
     def vocabularies(self) -> list[dict[str, Any]]:
-        return list(json.loads(self._send("GET", "/v1/vocabularies")))
+        return list(self._ask("GET", "/v1/vocabularies"))
+
+    def _ask(self, method: str, path: str, fields: dict[str, Any] | None = None) -> Any:
+        content = self._send(method, path, fields)
+        try:
+            return json.loads(content)
+        except ValueError:
+            detail = f"{self.url}{path}: answered no JSON: is it `naclip serve`?"
+            raise ServiceError(detail) from None
 
     def _send(self, method: str, path: str, fields: dict[str, Any] | None = None) -> bytes:
         body = None if fields is None else json.dumps(fields).encode()
@@ -149,18 +169,17 @@ class Client:
                 self.url.rstrip("/") + path, body, headers, method=method
             )
             try:
-                with urllib.request.urlopen(request, timeout=self.timeout) as answer:
+                with _OPENER.open(request, timeout=self.timeout) as answer:
                     return bytes(answer.read())
             except urllib.error.HTTPError as error:
                 if error.code not in AGAIN or attempt == self.retries:
                     raise _of_response(error) from None
                 pause = _seconds(error.headers.get("Retry-After"), attempt)
             except (OSError, HTTPException) as error:
-                if attempt == self.retries:
-                    reason = getattr(error, "reason", error)
-                    raise ServiceError(
-                        f"{self.url}: cannot be reached ({reason}): is `naclip serve` running?"
-                    ) from None
+                reached = not isinstance(error, urllib.error.URLError)
+                once = path == "/v1/batch"  # a second one would be a second job
+                if attempt == self.retries or (once and reached):
+                    raise _of_silence(self.url, error, reached) from None
                 pause = _seconds(None, attempt)
             time.sleep(pause)
         raise AssertionError("unreachable: the last attempt returns or raises")
@@ -169,7 +188,7 @@ class Client:
 def _seconds(retry_after: str | None, attempt: int) -> float:
     """What the service asks for, else twice as long each time."""
     try:
-        return min(30.0, float(retry_after or ""))
+        return max(0.0, min(30.0, float(retry_after or "")))
     except ValueError:
         return float(0.2 * 2**attempt)
 
@@ -196,11 +215,20 @@ def _encoded(image: Image) -> str:
         raise ImageError(f"{image}: cannot be read ({error.strerror})") from None
 
 
+def _of_silence(url: str, error: Exception, reached: bool) -> ServiceError:
+    if reached:
+        return ServiceError(f"{url}: no whole answer ({error}): raise the timeout, or ask for less")
+    reason = getattr(error, "reason", error)
+    return ServiceError(f"{url}: cannot be reached ({reason}): is `naclip serve` running?")
+
+
 def _of_response(response: urllib.error.HTTPError) -> ServiceError:
     try:
         return _error(json.loads(response.read()))
-    except (ValueError, AttributeError):
-        return ServiceError(f"{response.url}: answered {response.code}", response.code)
+    except (ValueError, AttributeError, TypeError):
+        other = response.headers.get("Location", "")
+        hint = f", which is at {other}: give that address" if other else ""
+        return ServiceError(f"{response.url}: answered {response.code}{hint}", response.code)
 
 
 def _error(problem: dict[str, Any]) -> ServiceError:

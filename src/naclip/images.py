@@ -29,6 +29,8 @@ if TYPE_CHECKING:
         "str | os.PathLike[str] | bytes | Image.Image | NDArray[Any] | torch.Tensor | Picture"
     )
 
+WALKED = ("GIF", "TIFF")  # formats whose frames are counted by going through the whole file
+WALKED_BYTES = 32_000  # only through small ones: a hostile file has a million empty frames
 FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF", "PPM", "AVIF", "JPEG2000")
 MAX_PIXELS = 100_000_000
 Array8: TypeAlias = NDArray[np.uint8]
@@ -89,7 +91,7 @@ def _from_bytes(data: bytes, name: str, max_pixels: int) -> Picture:
     if not data:
         raise ImageError(f"{name}: the file is empty")
     with _damage(name, max_pixels), Image.open(io.BytesIO(data), formats=formats) as image:
-        return _from_pil(image, name, max_pixels)
+        return _from_pil(image, name, max_pixels, len(data))
 
 
 @contextmanager
@@ -127,13 +129,14 @@ def _from_tensor(source: Any, max_pixels: int) -> Picture:
     return _from_array(array, "tensor", max_pixels)
 
 
-def _from_pil(image: Image.Image, name: str, max_pixels: int) -> Picture:
+def _from_pil(image: Image.Image, name: str, max_pixels: int, file_bytes: int = 0) -> Picture:
     from PIL import ImageOps
 
     check_size(image.height, image.width, name, max_pixels)
     notes: tuple[str, ...] = ()
-    if getattr(image, "n_frames", 1) > 1 and image.format != "MPO":
-        notes = (f"first of {getattr(image, 'n_frames', 1)} frames",)
+    if getattr(image, "is_animated", False) and image.format != "MPO":
+        many = image.format in WALKED and file_bytes > WALKED_BYTES
+        notes = (f"first of {'several' if many else getattr(image, 'n_frames', 1)} frames",)
     upright = ImageOps.exif_transpose(image)
     if upright.mode in ("I;16", "I;16B", "I;16L", "I;16N", "I", "F"):
         values = np.asarray(upright)

@@ -209,3 +209,75 @@ def test_a_client_that_leaves_frees_its_slot(server: Server, png: Callable[[int]
     while server.metric("naclip_accepted"):
         time.sleep(0.05)
     assert server.metric("naclip_clients_left_total") == left + 1
+
+
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.mark.parametrize("value", [b"[]", b"0", b'""', b'{"a":0}'])
+def test_a_million_values_are_refused_before_they_are_parsed(
+    http: httpx.Client, value: bytes
+) -> None:
+    """Parsed and validated, 8 MB of numbers kept the service from all others for 24 s."""
+    content = b'{"classes":[' + (value + b",") * 1_000_000 + b"0]}"
+    answer = http.post("/v1/segment", content=content, headers=JSON)
+    assert answer.status_code == 413, answer.text
+    assert "20,000 commas" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("field", ["classes", "background"])
+def test_words_are_bounded_in_all_before_they_are_parsed(http: httpx.Client, field: str) -> None:
+    words = {"classes": ["a", "b"], field: ["x" * 9_000 for _ in range(900)]}
+    answer = http.post("/v1/segment", content=json.dumps({"image": "", **words}), headers=JSON)
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["field"] == field
+    assert "8,100,000 characters: the limit is 201,000" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/v1/segment", 405),
+        ("DELETE", "/v1/models", 405),
+        ("POST", "/", 405),
+        ("POST", "/v1/nowhere", 404),
+        ("POST", "/v1/segment/", 404),
+        ("GET", "/v1/jobs/none?results=perhaps", 422),
+        ("HEAD", "/healthz", 200),
+        ("HEAD", "/", 200),
+    ],
+)
+def test_methods_that_a_resource_does_not_have(
+    http: httpx.Client, method: str, path: str, status: int
+) -> None:
+    answer = http.request(method, path)
+    assert answer.status_code == status, answer.text
+    if status == 405:
+        assert answer.headers["allow"]
+    if method == "HEAD":
+        assert answer.content == b""
+    else:
+        assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_pages_of_others_are_refused_where_browsers_say_only_their_origin(
+    http: httpx.Client, server: Server
+) -> None:
+    """On plain http to a network, browsers send Origin but no Sec-Fetch-Site."""
+    for origin in ("http://evil.example", "null", "https://evil.example:8000"):
+        answer = http.get("/v1/methods", headers={"Origin": origin})
+        assert answer.status_code == 403, origin
+    for origin in (server.url, "http://localhost"):
+        assert http.get("/v1/methods", headers={"Origin": origin}).status_code == 200
+
+
+def test_a_token_is_the_bytes_of_the_header() -> None:
+    from starlette.datastructures import Headers
+
+    from naclip.serve.gate import Gate
+    from naclip.serve.problems import Problem
+
+    sent = Headers(raw=[(b"authorization", "Bearer schlüssel".encode())])
+    Gate("schlüssel").check("/v1/methods", sent)
+    with pytest.raises(Problem, match="not the right one"):
+        Gate("schlussel").check("/v1/methods", sent)

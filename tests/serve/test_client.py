@@ -5,8 +5,9 @@ from __future__ import annotations
 import http.server
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -97,6 +98,74 @@ def test_a_busy_service_is_asked_again() -> None:
             naclip.Client(client.url, retries=0).methods()
         assert len(asked) == 1
         service.shutdown()
+
+
+class Answers(http.server.BaseHTTPRequestHandler):
+    """What a path is answered with: (status, headers, body); `asked` has every request."""
+
+    of: ClassVar[dict[str, tuple[int, dict[str, str], bytes]]] = {}
+    asked: ClassVar[list[tuple[str, str]]] = []
+
+    def do_GET(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        self.asked.append((self.path, self.headers.get("Authorization", "")))
+        status, headers, body = self.of[self.path]
+        if not status:
+            self.close_connection = True
+            return  # no answer at all
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_POST = do_GET
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def other() -> Iterator[str]:
+    """A server that is not ours."""
+    Answers.asked.clear()
+    with http.server.HTTPServer(("127.0.0.1", 0), Answers) as service:
+        threading.Thread(target=service.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{service.server_port}"
+        service.shutdown()
+
+
+def test_the_token_goes_nowhere_else_and_is_not_shown(other: str) -> None:
+    Answers.of = {"/v1/methods": (302, {"Location": f"{other}/elsewhere"}, b"")}
+    client = naclip.Client(other, token="secret")
+    with pytest.raises(ServiceError, match=r"answered 302, which is at .*/elsewhere"):
+        client.methods()
+    assert Answers.asked == [("/v1/methods", "Bearer secret")]
+    assert "secret" not in repr(client)
+
+
+def test_what_is_no_naclip_serve_is_one_line(other: str) -> None:
+    Answers.of = {"/v1/methods": (200, {}, b"<html>")}
+    with pytest.raises(ServiceError, match="answered no JSON: is it `naclip serve`"):
+        naclip.Client(other).methods()
+    Answers.of = {"/v1/methods": (429, {"Retry-After": "-1"}, b"[]")}
+    with pytest.raises(ServiceError, match="answered 429"):
+        naclip.Client(other, retries=1).methods()
+
+
+def test_a_job_is_sent_once_and_asked_for_without_its_results(other: str) -> None:
+    Answers.of = {"/v1/batch": (0, {}, b"")}
+    with pytest.raises(ServiceError, match="no whole answer"):
+        naclip.Client(other).batch([b"x"], WORDS)
+    assert len(Answers.asked) == 1
+    Answers.asked.clear()
+    Answers.of = {
+        "/v1/batch": (202, {}, b'{"location": "/v1/jobs/1"}'),
+        "/v1/jobs/1?results=false": (200, {}, b'{"state": "done"}'),
+        "/v1/jobs/1": (200, {}, b'{"state": "done", "results": []}'),
+    }
+    assert naclip.Client(other).batch([b"x"], WORDS) == []
+    assert [path for path, _ in Answers.asked] == [*Answers.of]
 
 
 def test_a_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

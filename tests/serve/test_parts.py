@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from naclip import images
 from naclip.images import Picture
 from naclip.pipeline import Segmenter
 from naclip.serve.answers import run_lengths
+from naclip.serve.jobs import Job
 from naclip.serve.limits import Limits
 from naclip.serve.memory import Memory
 from naclip.serve.service import Service
@@ -94,7 +96,7 @@ def test_dropped_and_late_work_is_not_done_and_a_fault_stays_with_its_own(
 
     left = service.work((picture(64), "left"), None, finish)
     left.dropped = True
-    late = Work(picture(64), "late", None, finish, deadline=time.monotonic() - 1)
+    late = Work(picture(64), "late", None, finish, seconds=-1)
     works = [left, late, service.work((images.load(png(3)), "f"), None, fault)]
     good = service.work((picture(64), "good"), None, finish)
     for one in [*works, good]:
@@ -103,3 +105,45 @@ def test_dropped_and_late_work_is_not_done_and_a_fault_stays_with_its_own(
     expected = [Dropped, Dropped, ValueError]
     assert [type(one.future.exception(10)) for one in works] == expected
     service.close()
+
+
+def test_what_waits_behind_all_others_is_not_late_for_it(service: Service) -> None:
+    """Each image of a job has its seconds from when it is begun."""
+    gate = threading.Event()
+    blocker = service.work((picture(64), "b"), None, lambda *_: gate.wait(10))
+    patient, urgent = (
+        Work(picture(64), name, None, lambda *_: "done", 0.2, urgent=name == "urgent")
+        for name in ("patient", "urgent")
+    )
+    for one in (blocker, patient, urgent):
+        service.worker.submit(one)
+    time.sleep(0.4)
+    gate.set()
+    assert patient.future.result(10) == "done"
+    assert isinstance(urgent.future.exception(10), Dropped)
+    service.close()
+
+
+def test_a_chore_that_fails_does_not_end_the_thread_of_all(service: Service) -> None:
+    def fault() -> None:
+        raise OSError("no space left")
+
+    service.worker.when_idle([fault])
+    time.sleep(0.1)
+    work = service.work((picture(64), "after"), None, lambda *_: "done")
+    service.worker.submit(work)
+    assert work.future.result(10) == "done"
+    service.close()
+
+
+def test_a_jobs_results_are_kept_as_json_and_need_not_be_sent() -> None:
+    job = Job([b"1", b"2", b"3"], None, None, None)  # type: ignore[arg-type]
+    job.finish(b'{"classes": []}', failed=False)
+    job.finish(b'{"problem": {"status": 422}}', failed=True)
+    found = json.loads(bytes(job.document().body))
+    assert found["results"] == [
+        {"image": 0, "classes": []},
+        {"image": 1, "problem": {"status": 422}},
+    ]
+    assert (found["images"], found["done"], found["failed"]) == (3, 1, 1)
+    assert "results" not in json.loads(bytes(job.document(results=False).body))

@@ -9,6 +9,7 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
@@ -57,6 +58,7 @@ def create_app(
         summary="Label every pixel of an image with words",
         docs_url=None,  # FastAPI's page of the API loads scripts from other hosts
         redoc_url=None,
+        redirect_slashes=False,  # to a name of the client's choosing, its Host header
         lifespan=lifespan,
     )
     app.state.service = service
@@ -66,7 +68,8 @@ def create_app(
     if label_studio:
         app.state.label_studio = label_studio
         app.include_router(label_studio_routes.router)
-    app.mount("/", _Page(directory=STATIC, html=True), name="studio")
+    # Not a mount at /: it would answer 404 for a resource that is there, but for other methods.
+    app.router.default = _Page(directory=STATIC, html=True)
     problems.install(app)
     app.add_middleware(Observe, gate=Gate(token, hosts), metrics=service.metrics)
     return app
@@ -76,6 +79,8 @@ class _Page(StaticFiles):
     """The studio; asked for again at each visit, so that a new version is seen at once."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
+        if scope["method"] not in ("GET", "HEAD") and not self.lookup_path(path)[1]:
+            raise HTTPException(404)
         response = await super().get_response(path, scope)
         response.headers["Cache-Control"] = "no-cache"
         return response

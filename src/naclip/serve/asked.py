@@ -63,12 +63,22 @@ def words(fields: Any, threshold: float, limits: Limits) -> Vocabulary:
     if len(fields.classes or ()) > limits.max_classes:
         detail = f"{len(fields.classes):,} classes: the limit is {limits.max_classes:,}"
         raise unprocessable(detail, "classes")
+    _check_length("classes", fields.classes, limits)
+    _check_length("background", fields.background, limits)
     try:
         given = vocabulary.load(title) if title and not fields.classes else None
         found = given or vocabulary.parse(fields.classes or [])
     except NaclipError as error:
         raise of_error(error, "classes") from None
     return bounded(found, fields.background, threshold, limits)
+
+
+def _check_length(field: str, texts: Any, limits: Limits) -> None:
+    """Before the words are parsed: as many characters as the most names of the most length."""
+    length = sum(map(len, texts)) if isinstance(texts, list) else 0
+    most = limits.max_classes * (limits.max_name + 1)
+    if length > most:
+        raise unprocessable(f"{field}: {length:,} characters: the limit is {most:,}", field)
 
 
 def bounded(

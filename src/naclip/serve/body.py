@@ -20,6 +20,7 @@ from naclip.serve.limits import Limits
 from naclip.serve.problems import Problem, unprocessable
 
 FILES = ("image", "images")
+PARTS = 20_000  # values of a JSON body, fields of a form: each costs far more than its bytes
 
 
 async def read(request: Request, limits: Limits) -> bytes:
@@ -54,6 +55,9 @@ async def fields(
     """The validated fields and the image files, from JSON or from a form."""
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type == "application/json":
+        # Before it is parsed: 32 MB of `[],[],` would become gigabytes. Base64 has no commas.
+        if body.count(b",") > PARTS:
+            raise Problem(413, f"the JSON has more than {PARTS:,} commas: send fewer values")
         values = json_object(body)
         files = [base64_bytes(text, name) for name in FILES for text in _listed(values.get(name))]
     elif content_type == "multipart/form-data":
@@ -109,7 +113,7 @@ async def _form(
         yield body
 
     try:
-        form = await _InMemory(request.headers, stream(), max_fields=20_000).parse()
+        form = await _InMemory(request.headers, stream(), max_fields=PARTS).parse()
     except (MultiPartException, KeyError, LookupError, UnicodeError, ValueError) as error:
         raise Problem(400, f"the form cannot be read ({error})"[:300]) from None
     texts: dict[str, list[str]] = {}

@@ -14,7 +14,7 @@ from naclip.serve.problems import Problem
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 GUARDED = "/v1/"  # what a token protects: what begins so, and these paths
 GUARDED_PATHS = ("/metrics", "/health", "/setup", "/predict", "/versions")
-FETCHES = ("same-origin", "none")  # Sec-Fetch-Site of our own page, and of no page at all
+FETCHES = ("same-origin", "none")  # Sec-Fetch-Site of our own page, and of a person's typing
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Gate:
                 403, f"host {host!r} is not served here: start with --allow-host {host}"[:300]
             )
         protected = path.startswith(GUARDED) or path in GUARDED_PATHS
-        if protected and headers.get("sec-fetch-site", "none") not in FETCHES:
+        if protected and not self._own_page(headers):
             raise Problem(403, "requests of other sites' pages are refused")
         if protected and self.token:
             given = headers.get("authorization", "")
@@ -45,12 +45,21 @@ class Gate:
                     headers={"WWW-Authenticate": 'Bearer realm="naclip"'},
                 )
 
+    def _own_page(self, headers: Headers) -> bool:
+        """What the browser says of the page that asks; plain http to a network says Origin only."""
+        if "sec-fetch-site" in headers:
+            return headers["sec-fetch-site"] in FETCHES
+        if "origin" not in headers:
+            return True  # no page at all
+        origin = headers["origin"].partition("://")[2].lower()
+        return origin == headers.get("host", "").lower() or _host_name(origin) in self.hosts
+
 
 def _token_of(authorization: str) -> bytes:
     """`Bearer TOKEN`; or the password of `Basic`, which is all that Label Studio can send."""
     scheme, _, sent = authorization.partition(" ")
     if scheme.lower() == "bearer":
-        return sent.strip().encode()
+        return sent.strip().encode("latin-1")  # the header's bytes as they came
     if scheme.lower() == "basic":
         try:
             return b64decode(sent, validate=True).partition(b":")[2]

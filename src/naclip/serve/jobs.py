@@ -38,20 +38,29 @@ class Job:
     fields: Any
     id: str = field(default_factory=lambda: secrets.token_urlsafe(16))
     state: State = "queued"
-    results: list[dict[str, Any]] = field(default_factory=list)
+    results: list[bytes] = field(default_factory=list)  # JSON: lists of runs would take much more
+    failed: int = 0
     ended: float = 0.0
     current: Work | None = None
 
-    def document(self) -> dict[str, Any]:
-        failed = sum("problem" in row for row in self.results)
-        return {
+    def document(self, results: bool = True) -> Response:
+        found = {
             "job": self.id,
             "state": self.state,
             "images": len(self.results) + len(self.images),
-            "done": len(self.results) - failed,
-            "failed": failed,
-            "results": self.results,
+            "done": len(self.results) - self.failed,
+            "failed": self.failed,
         }
+        text = json.dumps(found).encode()
+        if results:
+            text = text[:-1] + b', "results": [' + b", ".join(self.results) + b"]}"
+        return Response(text, media_type="application/json")
+
+    def finish(self, result: bytes, failed: bool) -> None:
+        """The first image's: a JSON object, which gets the image's number."""
+        self.images.pop(0)
+        self.failed += failed
+        self.results.append(b'{"image": %d, ' % len(self.results) + result[1:])
 
 
 class Jobs:
@@ -101,14 +110,14 @@ class Jobs:
         while job := next((j for j in self.known.values() if j.state == "queued"), None):
             job.state = "running"
             while job.state == "running" and job.images:
-                result = await self._one(job, job.images[0])
+                result, problem = await self._one(job, job.images[0])
                 if job.state == "running":
-                    job.images.pop(0)
-                    job.results.append({"image": len(job.results), **result})
+                    failed = json.dumps({"problem": problem.body()}).encode() if problem else b""
+                    job.finish(failed or result, bool(failed))
             if job.state == "running":
                 job.state, job.ended = "done", time.monotonic()
 
-    async def _one(self, job: Job, data: bytes) -> dict[str, Any]:
+    async def _one(self, job: Job, data: bytes) -> tuple[bytes, Problem | None]:
         try:
             picture = await self.service.in_pool(asked.picture, data, self.service.limits)
             image_id = hashlib.sha256(data).hexdigest()
@@ -118,16 +127,15 @@ class Jobs:
             job.current = work
             self.service.worker.submit(work)
             content, _ = await asyncio.wrap_future(work.future)
-            return dict(json.loads(content))
+            return bytes(content), None
         except Problem as problem:
-            return {"problem": problem.body()}
+            return b"", problem
         except NaclipError as error:
-            return {"problem": of_error(error).body()}
+            return b"", of_error(error)
         except Dropped:
-            return {"problem": Problem(503, "not done in time", kind="time-limit").body()}
+            return b"", Problem(503, "not done in time", kind="time-limit")
         except Exception as error:  # one image must not end the job, nor the task of all jobs
-            detail = f"an error of the service ({type(error).__name__})"
-            return {"problem": Problem(500, detail).body()}
+            return b"", Problem(500, f"an error of the service ({type(error).__name__})")
 
 
 def jobs_of(request: Request) -> Jobs:
@@ -158,17 +166,17 @@ async def batch(request: Request) -> Response:
     )
 
 
-_JOB: dict[str, Any] = {"responses": openapi.problems(401, 403, 404)}
+_JOB: dict[str, Any] = {"responses": openapi.problems(401, 403, 404, 422)}
 
 
-@router.get("/jobs/{job_id}", operation_id="job", **_JOB)
-async def job_state(request: Request, job_id: str) -> dict[str, Any]:
-    """How far a job is, and the results so far."""
-    return jobs_of(request).find(job_id).document()
+@router.get("/jobs/{job_id}", operation_id="job", response_model=None, **_JOB)
+async def job_state(request: Request, job_id: str, results: bool = True) -> Response:
+    """How far a job is, and the results so far unless results=false."""
+    return jobs_of(request).find(job_id).document(results)
 
 
-@router.delete("/jobs/{job_id}", operation_id="cancel_job", **_JOB)
-async def cancel_job(request: Request, job_id: str) -> dict[str, Any]:
+@router.delete("/jobs/{job_id}", operation_id="cancel_job", response_model=None, **_JOB)
+async def cancel_job(request: Request, job_id: str) -> Response:
     """Stop a job; results so far are kept."""
     jobs = jobs_of(request)
     job = jobs.find(job_id)

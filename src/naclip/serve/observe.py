@@ -40,6 +40,8 @@ class Observe:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        if scope["method"] == "HEAD":  # answered as GET is; the server sends no body
+            scope = {**scope, "method": "GET"}
         headers = Headers(scope=scope)
         given = headers.get("x-request-id", "")
         scope["naclip.id"] = given if ID.fullmatch(given) else secrets.token_hex(8)

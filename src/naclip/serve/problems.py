@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
@@ -92,7 +93,15 @@ def install(app: FastAPI) -> None:
         found = Problem(error.status_code, detail, headers=error.headers)
         return found.response(request.scope.get("naclip.id", ""))
 
+    async def parameter(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        first = error.errors()[0]
+        field = str(first["loc"][-1])
+        found = unprocessable(f"{field}: {first['msg']}", field)
+        return found.response(request.scope.get("naclip.id", ""))
+
     app.add_exception_handler(Problem, problem)
+    app.add_exception_handler(RequestValidationError, parameter)
     app.add_exception_handler(NaclipError, library)
     app.add_exception_handler(HTTPException, http)
 

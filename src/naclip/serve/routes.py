@@ -6,8 +6,10 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from fastapi import APIRouter, Request
+from numpy.typing import NDArray
 from starlette.responses import Response
 
 from naclip import vocabulary
@@ -73,7 +75,8 @@ def plan(
 
     def answer(encoded: Encoded, check: Check) -> tuple[bytes, str]:
         if form == "maps":
-            return _maps(service, encoded, words, settings, templates, image_id), answers.MAPS
+            bundle = _maps(service, encoded, words, settings, templates, image_id, check)
+            return bundle, answers.MAPS
         result = segmenter.name_pixels(picture, encoded, words, settings, templates)
         check()
         if form == "mask":
@@ -120,12 +123,18 @@ def _maps(
     settings: Settings,
     templates: tuple[str, ...],
     image_id: str,
+    check: Check,
 ) -> bytes:
     segmenter = service.segmenter
     text = segmenter.words(words, templates)
     maps = segmenter.score(encoded, text, words, settings)
     decoded = maps.decode()
     count = len(words.classes) + (not words.has_background)
+
+    def heat(label: int) -> NDArray[np.float32]:
+        check()
+        return maps.probabilities([label], decoded.log_classes)[0].cpu().numpy()
+
     header = {
         # As with a background, which a threshold in the browser may bring at any time.
         "colours": palette(count, background=True)[count - len(words.classes) :].tolist(),
@@ -141,7 +150,7 @@ def _maps(
         decoded.labels.cpu().numpy(),
         decoded.score.cpu().numpy(),
         decoded.probability.cpu().numpy(),
-        lambda label: maps.probabilities([label], decoded.log_classes)[0].cpu().numpy(),
+        heat,
     )
 
 

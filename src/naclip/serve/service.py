@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -101,7 +100,11 @@ class Service:
         known = self.memory.get(("picture", found_id))
         if known is not None:
             return known, found_id
-        picture = await self.in_pool(asked.picture, files[0], self.limits)
+        decoding = self.in_pool(asked.picture, files[0], self.limits)
+        try:
+            picture = await asyncio.wait_for(decoding, self.limits.request_seconds)
+        except (TimeoutError, asyncio.TimeoutError):  # two classes until Python 3.11
+            raise self._too_late() from None
         self.memory.put(("picture", found_id), picture)
         return picture, found_id
 
@@ -112,8 +115,7 @@ class Service:
         finish: Callable[[Encoded | None, Callable[[], None]], Any],
         urgent: bool = True,
     ) -> Work:
-        deadline = time.monotonic() + self.limits.request_seconds
-        return Work(*picture, reading, finish, deadline, urgent)
+        return Work(*picture, reading, finish, self.limits.request_seconds, urgent)
 
     async def result(self, request: Request, work: Work) -> Any:
         """The work's answer; dropped when the client leaves or the time is up."""

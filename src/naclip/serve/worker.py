@@ -6,6 +6,7 @@ is dropped between stages: a pass through the model itself cannot be interrupted
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -17,6 +18,7 @@ from typing import Any
 from naclip.device import memory_errors
 from naclip.images import Picture
 from naclip.pipeline import Encoded, Segmenter
+from naclip.serve.logs import log
 from naclip.serve.memory import Memory
 from naclip.serve.metrics import Metrics
 from naclip.settings import Method, Windowing
@@ -43,11 +45,21 @@ class Work:
     image_id: str
     reading: Reading | None  # none: `finish` does it all
     finish: Callable[[Encoded | None, Callable[[], None]], Any]  # (features, check) -> answer
-    deadline: float  # time.monotonic()
+    seconds: float  # from its being asked for; of what is not urgent, from its being begun
     urgent: bool = True
     future: Future[Any] = field(default_factory=Future)
     dropped: bool = False
     cached: bool = False
+    deadline: float = math.inf  # time.monotonic()
+
+    def __post_init__(self) -> None:
+        if self.urgent:
+            self.deadline = time.monotonic() + self.seconds
+
+    def begin(self) -> None:
+        """What waits behind all others is not late for having waited."""
+        if not self.urgent:
+            self.deadline = time.monotonic() + self.seconds
 
     def check(self) -> None:
         if self.dropped or time.monotonic() > self.deadline:
@@ -95,7 +107,13 @@ class Worker:
             # From here on a future cannot be cancelled under the thread's hands.
             self._do([w for w in group if w.future.set_running_or_notify_cancel()])
             if not group:
-                self._chores.popleft()()
+                self._chore(self._chores.popleft())
+
+    def _chore(self, chore: Callable[[], None]) -> None:
+        try:
+            chore()
+        except Exception:  # nobody waits for it, and the thread serves all
+            log.exception("chore")
 
     def _next(self) -> list[Work] | None:
         """The oldest work and what waits for the same reading; empty: a chore; None: the end."""
@@ -116,6 +134,8 @@ class Worker:
     def _do(self, group: list[Work]) -> None:
         if not group:
             return
+        for work in group:
+            work.begin()
         try:
             features = self._features(group)
         except Exception as error:
