@@ -232,6 +232,7 @@ def driver(folder: Path, images: int) -> None:
         path = source / f"{number // 1000:06d}" / f"{number:012d}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
+    begin = memory_of_this()
     found = inputs.find(str(source))
     store = LocalStore(str(folder / "out"))
     manifest.write_items(store, found)
@@ -239,7 +240,8 @@ def driver(folder: Path, images: int) -> None:
     listing = timed(lambda: inputs.find(str(source)))
     print(f"images/s listed: {rates(listing, images)}; {size / images:.0f} bytes each", flush=True)
     chunks = [chunk_of(found.items, 8, n) for n in range(chunk_count(images, 8))]
-    print(f"this process holds {memory_of_this() / 1e6:.0f} MB", flush=True)
+    grown = held(images, begin)
+    print(f"this process holds {begin / 1e6:.0f} MB and, for each image, {grown}", flush=True)
     record = Record(store, len(chunks), 8)
     recording = timed(lambda: [record.add(Outcome(chunk.number, 8)) for chunk in chunks[:1000]])
     print(f"chunks/s recorded: {rates(recording, 1000)}; each synced", flush=True)
@@ -254,7 +256,7 @@ def driver(folder: Path, images: int) -> None:
         hand_out(chunks[:100])
         handing = timed(lambda: hand_out(chunks))
     print(f"chunks/s handed out by Ray: {rates(handing, len(chunks))}", end="; ")
-    print(f"this process holds {memory_of_this() / 1e6:.0f} MB", flush=True)
+    print(f"now {held(images, begin)} an image", flush=True)
 
 
 def rates(took: tuple[float, float], count: int) -> str:
@@ -263,6 +265,10 @@ def rates(took: tuple[float, float], count: int) -> str:
 
 def memory_of_this() -> int:
     return int(psutil.Process().memory_info().rss)
+
+
+def held(images: int, begin: int) -> str:
+    return f"{(memory_of_this() - begin) / images:.0f} bytes"
 
 
 WHAT: dict[str, Any] = {

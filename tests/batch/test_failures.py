@@ -108,7 +108,7 @@ def test_a_full_disk_stops_the_run_and_keeps_what_is_done(tmp_path: Path) -> Non
     code = "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
     code += "from naclip.cli.main import main; import naclip.bulk.table as t; f = t.write_shards;"
     code += "limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200));"
-    code += "t.write_shards = lambda *a: (limit(), f(*a)); main()"
+    code += "t.write_shards = lambda *a: (limit(), f(*a))[1]; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, "batch", str(source), str(output), *WORDS, "--table"],
         capture_output=True,

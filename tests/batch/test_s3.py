@@ -14,7 +14,7 @@ from moto import server as moto
 
 from naclip.bulk.lock import locked
 from naclip.bulk.stores import open_store
-from naclip.errors import NaclipError, UsageError
+from naclip.errors import DataError, NaclipError, UsageError
 
 from .jobs import batch, contents, draw
 
@@ -127,3 +127,61 @@ def test_no_bucket_is_one_line(bucket: str, tmp_path: Path) -> None:
     source = draw(tmp_path / "in", 2)
     with pytest.raises(NaclipError, match="s3://no-such-bucket-here"):
         batch(source, "s3://no-such-bucket-here/out")
+
+
+def test_a_claim_that_was_taken_over_is_noticed(
+    bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a machine that slept for longer than its claim lasts."""
+    monkeypatch.setattr("naclip.bulk.lock.BEAT", 0.05)
+    source, output = draw(tmp_path / "in", 12), f"{bucket}/taken"
+    claim = {"token": "x", "holder": "process 7 on elsewhere", "host": "elsewhere", "pid": 7}
+    data = json.dumps({**claim, "at": time.time() + 3600}).encode()
+
+    class Taker:
+        def begin(self, images: int, known: int) -> None:
+            pass
+
+        def step(self, images: int, failed: int) -> None:
+            open_store(output).write(".naclip/lock", data)
+            time.sleep(0.5)
+
+        def note(self, text: str) -> None:
+            pass
+
+    with pytest.raises(UsageError, match=r"at work on it .process 7 on elsew"):
+        batch(source, output, chunk=2, progress=Taker())
+    assert open_store(output).read(".naclip/lock") == data, "it is no longer ours to delete"
+
+
+def test_a_bucket_that_vanishes_stops_the_run(
+    bucket: str, s3: fsspec.AbstractFileSystem, tmp_path: Path
+) -> None:
+    source = draw(tmp_path / "in", 20)
+    fsspec.filesystem("s3").mkdir("fleeting")
+    s3.put(str(source), "s3://fleeting/in", recursive=True)
+
+    class Vanish:
+        def begin(self, images: int, known: int) -> None:
+            pass
+
+        def step(self, images: int, failed: int) -> None:
+            other = fsspec.filesystem("s3", skip_instance_cache=True)  # as from another machine
+            if other.exists("s3://fleeting/in"):
+                other.rm("s3://fleeting/in", recursive=True)
+
+        def note(self, text: str) -> None:
+            pass
+
+    with pytest.raises(DataError, match=r"s3://fleeting/in: the input is gone"):
+        batch("s3://fleeting/in", tmp_path / "out", chunk=2, progress=Vanish())
+
+
+def test_a_name_that_no_object_can_have_fails_alone(bucket: str, tmp_path: Path) -> None:
+    """S3's documented limit is 1,024 bytes."""
+    source = draw(tmp_path / "in", 2)
+    deep = source.joinpath(*["d" * 200] * 5, "e" * 40)
+    deep.mkdir(parents=True)
+    (source / "even/000.jpg").rename(deep / "000.jpg")
+    failed = batch(source, f"{bucket}/long", masks=True).failed
+    assert ["bytes: object stores take 1024" in reason for reason in failed.values()] == [True]

@@ -16,7 +16,7 @@ import numpy as np
 
 from naclip.bulk import inputs
 from naclip.bulk.chunks import Chunk
-from naclip.bulk.stores import Store
+from naclip.bulk.stores import Store, is_text
 from naclip.errors import ImageError
 from naclip.export import formats
 from naclip.export.item import VOID, Classes, Item
@@ -76,21 +76,32 @@ def _item(item: inputs.Item, classes: Classes, result: Segmentation | None) -> I
     )
 
 
-def write(store: Store, asked: Exports, chunk: Chunk, made: Images, classes: Classes) -> None:
+def names_of(asked: Exports, item: inputs.Item, classes: Classes) -> Iterator[str]:
+    """The files of an image."""
+    for name in asked.formats if is_text(item.name) else ():  # of others there are none
+        for file in files_of(formats.find(name), _item(item, classes, None), asked.options):
+            yield f"{FOLDER}/{name}/{file}"
+
+
+def write(
+    store: Store, asked: Exports, chunk: Chunk, made: Images, classes: Classes
+) -> Iterator[str]:
+    """The names of what was written or deleted."""
+    for at, item in enumerate(chunk.items):
+        for file in names_of(asked, item, classes) if at not in made else ():
+            store.delete(file)  # of an earlier try, with an image that was good then
+            yield file
     for name in asked.formats:
-        format = formats.find(name)
         parts = []
-        for at, item in enumerate(chunk.items):
-            if at not in made:  # files of an earlier try, with an image that was good then
-                for file in files_of(format, _item(item, classes, None), asked.options):
-                    store.delete(f"{FOLDER}/{name}/{file}")
-                continue
-            for file, contents in made[at][name].files.items():
+        for _, of_image in sorted(made.items()):
+            for file, contents in of_image[name].files.items():
                 store.write(f"{FOLDER}/{name}/{file}", contents)
-            parts.append(made[at][name].part)
-        if format.gather is not None:
+                yield f"{FOLDER}/{name}/{file}"
+            parts.append(of_image[name].part)
+        if formats.find(name).gather is not None:
             lines = "".join(line(part) + "\n" for part in parts if part is not None)
             store.write(_parts_name(name, chunk.number), lines.encode())
+            yield _parts_name(name, chunk.number)
 
 
 def _parts_name(format: str, chunk: int) -> str:
@@ -113,8 +124,8 @@ class Parts:
 
 def write_whole(
     store: Store, asked: Exports, chunks: int, classes: Classes, tell: Callable[[str], None]
-) -> None:
-    """The data set's files: the same bytes whenever and wherever they are made."""
+) -> Iterator[str]:
+    """The data set's files: the same bytes whenever and wherever they are made; their names."""
     for name in asked.formats:
         gather = formats.find(name).gather
         if gather is None:
@@ -122,3 +133,4 @@ def write_whole(
         for file, pieces in gather(Parts(store, name, chunks), classes, asked.options):
             tell(f"{FOLDER}/{name}/{file}")
             store.write_pieces(f"{FOLDER}/{name}/{file}", pieces)
+            yield f"{FOLDER}/{name}/{file}"

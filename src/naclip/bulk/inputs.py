@@ -6,9 +6,10 @@ An item's name is its place below the input, and outputs mirror it.
 from __future__ import annotations
 
 import posixpath
+import stat
 import tarfile
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -81,10 +82,14 @@ def _files(fs: Any, root: str, paths: Iterable[str]) -> list[Item]:
     items = []
     for path in paths:
         name = posixpath.relpath(path, root) if root else path
-        hidden = any(part.startswith(".") for part in name.split("/"))
-        if not hidden and name.lower().endswith(IMAGES):
+        if _is_image(name):
             items.append(Item(name, _place(fs, path)))
     return items
+
+
+def _is_image(name: str) -> bool:
+    hidden = any(part.startswith(".") for part in name.split("/"))
+    return not hidden and name.lower().endswith(IMAGES)
 
 
 def _globbed(fs: Any, pattern: str) -> tuple[str, list[Item]]:
@@ -100,12 +105,17 @@ def _globbed(fs: Any, pattern: str) -> tuple[str, list[Item]]:
 
 def _members(fs: Any, path: str, prefix: str) -> list[Item]:
     """Images of a plain tar (WebDataset): where each begins, so that any of them can be read."""
+    found = {}  # of two members of one name the later holds, as where a tar is unpacked
     with fs.open(path, "rb") as file, tarfile.open(fileobj=file, mode="r:") as tar:
-        return [
-            Item(prefix + _inside(member.name), _place(fs, path), member.offset_data, member.size)
-            for member in tar
-            if member.isfile() and member.name.lower().endswith(IMAGES)
-        ]
+        for member in tar:
+            name = _inside(member.name)
+            if member.isfile() and _is_image(name):
+                at = (member.offset_data, member.size)
+                found[member.name] = Item(prefix + name, _place(fs, path), *at)
+        file.seek(tar.offset)  # tarfile takes a damaged header for the end
+        if file.read(tarfile.BLOCKSIZE).strip(b"\0"):
+            raise tarfile.ReadError(f"what begins at byte {tar.offset} is not a member's header")
+    return list(found.values())
 
 
 def _inside(name: str) -> str:
@@ -153,17 +163,28 @@ def _resolved(text: str, folder: str) -> str:
 
 
 def _with_targets(items: Sequence[Item]) -> list[Item]:
-    """a.jpg -> a; where only the suffix tells two apart, it stays: a.jpg, a.png."""
+    """a.jpg -> a; where only the suffix tells two apart, it stays: a.jpg, a.png.
+
+    It stays also where a folder has the name of the output: a.jpg beside the folder a.png.
+    """
     stems = Counter(posixpath.splitext(item.name)[0] for item in items)
+    folders = {posixpath.dirname(item.name) for item in items}
+    folders |= {parent for folder in folders for parent in _above(folder)}
     made = []
     for item in items:
         stem = posixpath.splitext(item.name)[0]
-        made.append(replace(item, target=stem if stems[stem] == 1 else item.name))
+        is_free = stems[stem] == 1 and not folders & {f"{stem}.png", f"{stem}.jpg"}
+        made.append(replace(item, target=stem if is_free else item.name))
     targets = Counter(item.target for item in made)
     twice = next((target for target, count in targets.items() if count > 1), None)
     if twice is not None:
         raise UsageError(f"two images would be written to {twice}: give one another name")
     return made
+
+
+def _above(folder: str) -> Iterator[str]:
+    while folder := posixpath.dirname(folder):
+        yield folder
 
 
 def read(item: Item) -> bytes:
@@ -174,11 +195,15 @@ def read(item: Item) -> bytes:
             end = item.offset + item.size
             data = fs.cat_file(path, item.offset, end) if item.size >= 0 else fs.cat_file(path)
             return bytes(data)
+        if not stat.S_ISREG(Path(item.place).stat().st_mode):  # a pipe would be waited for
+            raise ImageError(f"{item.name}: not a file")
         with Path(item.place).open("rb") as file:
             file.seek(max(item.offset, 0))
             return file.read(item.size)
     except FileNotFoundError:
         raise ImageError(f"{item.name}: no such file") from None
+    except ImageError:
+        raise
     except Exception as error:  # clients of object stores raise anything
         raise ImageError(f"{item.name}: cannot be read ({reason_of(error)})") from None
 
@@ -188,6 +213,7 @@ def is_lost(root: str) -> bool:
     if not root:
         return False
     fs, path = file_system(root)
+    fs.invalidate_cache()  # what it remembers is there for ever
     try:
         if fs.isdir(path):
             fs.ls(path, detail=False)

@@ -20,7 +20,7 @@ def paths(data: bytes, name: str) -> list[str]:
     text = data.decode("utf-8-sig")
     if name.lower().endswith(".csv"):
         return _checked(_csv(text, name), name)
-    return [line for line in map(str.strip, text.splitlines()) if line and line[0] != "#"]
+    return [line for line in map(str.strip, text.split("\n")) if line and line[0] != "#"]
 
 
 def _csv(text: str, name: str) -> list[str]:

@@ -12,7 +12,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,10 @@ BEAT, STALE = 20.0, 90.0  # seconds
 
 
 @contextmanager
-def locked(store: Store) -> Iterator[None]:
-    with _by_kernel(store) if isinstance(store, LocalStore) else _by_heartbeat(store):
-        yield
+def locked(store: Store) -> Iterator[Callable[[], None]]:
+    """A check, to be made every so often: that nobody else has taken the output over."""
+    with _by_kernel(store) if isinstance(store, LocalStore) else _by_heartbeat(store) as check:
+        yield check
 
 
 def _busy(store: Store, holder: str, more: str = "") -> UsageError:
@@ -42,7 +43,7 @@ def _me() -> str:
 
 
 @contextmanager
-def _by_kernel(store: LocalStore) -> Iterator[None]:
+def _by_kernel(store: LocalStore) -> Iterator[Callable[[], None]]:
     import fcntl
 
     path = Path(store.root, NAME)
@@ -62,11 +63,11 @@ def _by_kernel(store: LocalStore) -> Iterator[None]:
         file.truncate(0)
         file.write(_me())
         file.flush()
-        yield
+        yield lambda: None
 
 
 @contextmanager
-def _by_heartbeat(store: Store) -> Iterator[None]:
+def _by_heartbeat(store: Store) -> Iterator[Callable[[], None]]:
     token = secrets.token_hex(8)
     held = _held(store)
     if held and time.time() - held["at"] < STALE and not _is_dead(held):
@@ -78,21 +79,31 @@ def _by_heartbeat(store: Store) -> Iterator[None]:
     if held and held["token"] != token:
         raise _busy(store, held["holder"])
     stop = threading.Event()
+    taken: list[str] = []  # by whom, while this process slept for longer than STALE
 
     def live() -> None:
-        while not stop.wait(BEAT):
+        while not stop.wait(BEAT) and not taken:
             with suppress(NaclipError):  # the run itself meets a store that is gone
-                _beat(store, claim)
+                held = _held(store)
+                if held and held["token"] != token:
+                    taken.append(held["holder"])
+                else:
+                    _beat(store, claim)
+
+    def check() -> None:
+        if taken:
+            raise _busy(store, taken[0])
 
     thread = threading.Thread(target=live, name="naclip-lock", daemon=True)
     thread.start()
     try:
-        yield
+        yield check
     finally:
         stop.set()
         thread.join()
         with suppress(Exception):
-            store.delete(NAME)
+            if not taken:
+                store.delete(NAME)
 
 
 def _beat(store: Store, claim: dict[str, Any]) -> None:

@@ -64,7 +64,9 @@ def with_inputs(description: Mapping[str, Any], source: str, inputs: Inputs) -> 
 
 def write(store: Store, run: Mapping[str, Any]) -> None:
     text = json.dumps(run, indent=2, ensure_ascii=False)
-    store.write(NAME, text.encode() + b"\n")
+    data = text.encode(errors="backslashreplace")  # as JSON has it: of paths that are not UTF-8
+    store.write(NAME, data + b"\n")
+    store.settle([NAME, ITEMS])
 
 
 def read(store: Store) -> dict[str, Any] | None:

@@ -36,25 +36,27 @@ class FileLog:
         self._path = Path(store.root, NAME)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self._path.open("a+b")
+            self._file = self._path.open("ab", buffering=0)  # nothing stays behind to be flushed
+            store.settle([NAME])
         except OSError as error:
             raise OutputError(f"{self._path}: cannot be written ({error.strerror})") from None
 
     def lines(self) -> Iterator[bytes]:
         """What a crash left behind the last newline is cut off."""
-        self._file.seek(0)
         sound = 0
-        for line in self._file:
-            if not line.endswith(b"\n"):
-                break
-            sound += len(line)
-            yield line
+        with self._path.open("rb") as file:
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                sound += len(line)
+                yield line
         self._file.truncate(sound)
 
     def add(self, line: bytes) -> None:
         try:
-            self._file.write(line)
-            self._file.flush()
+            rest = memoryview(line)
+            while rest:  # a disk that becomes full takes a part
+                rest = rest[self._file.write(rest) :]
             os.fsync(self._file.fileno())
         except OSError as error:
             raise OutputError(f"{self._path}: cannot be written ({error.strerror})") from None

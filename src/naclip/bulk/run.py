@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ from naclip.bulk import table as tables
 from naclip.bulk.chunks import Chunk, Outcome, chunk_count, chunk_of
 from naclip.bulk.exports import Exports
 from naclip.bulk.inputs import Inputs
+from naclip.bulk.lock import NAME as LOCK
 from naclip.bulk.lock import locked
 from naclip.bulk.progress import Silent
 from naclip.bulk.record import Record
@@ -30,6 +31,7 @@ from naclip.vocabulary import Vocabulary, Words
 
 FAILURES = "failures.json"
 OURS = ("masks", "overlays", "table", exports.FOLDER, ".naclip")  # folders of an output
+FORGETTING = ".naclip/forgetting"  # is there while an earlier run is being deleted
 WHOLE = ".naclip/whole"  # is there when what is about all images is written, and holds
 
 
@@ -102,10 +104,10 @@ def run(job: Job, machines: Machines, progress: Progress) -> Finished:
     )
     store = open_store(job.output)
     source = job.source if is_url(job.source) else str(Path(job.source).absolute())
-    with locked(store):
+    with locked(store) as check:
         if isinstance(store, LocalStore):
             store.sweep(OURS)
-        if job.overwrite:
+        if job.overwrite or store.read(FORGETTING) is not None:
             _forget(store)
         known = _items(store, source, description, progress)
         text = segmenter.words(job.words, job.templates).cpu().numpy()
@@ -121,7 +123,7 @@ def run(job: Job, machines: Machines, progress: Progress) -> Finished:
         )
         record = Record(store, chunk_count(len(known.items), job.chunk), job.chunk)
         with closing(record):
-            return _finish(job, task, segmenter, machines, known, record, progress)
+            return _finish(job, task, segmenter, machines, known, record, check, progress)
 
 
 def _items(store: Store, source: str, description: Mapping[str, Any], progress: Progress) -> Inputs:
@@ -149,16 +151,24 @@ def _foreign(store: Store) -> str | None:
 
 
 def _forget(store: Store) -> None:
-    """Everything of an earlier run, the lock apart; nothing where there was none."""
-    if manifest.read(store) is None:
-        return
+    """Everything of an earlier run, the lock apart; nothing where there was none.
+
+    Whoever is killed here leaves word, so that nobody takes the remains for a run to go on with.
+    """
+    if store.read(FORGETTING) is None:
+        if manifest.read(store) is None:
+            return
+        store.write(FORGETTING, b"")
+        store.settle([FORGETTING])
     for folder in OURS[:-1]:
         store.delete_tree(folder)
     for name in store.names(".naclip"):
-        if not name.endswith("/lock"):
+        if name not in (LOCK, FORGETTING):
             store.delete(name)
     store.delete(FAILURES)
     store.delete(manifest.NAME)
+    store.settle([FAILURES])
+    store.delete(FORGETTING)
 
 
 def _note_changes(known: Inputs, source: str, store: Store, progress: Progress) -> None:
@@ -178,6 +188,7 @@ def _finish(
     machines: Machines,
     known: Inputs,
     record: Record,
+    check: Callable[[], None],
     progress: Progress,
 ) -> Finished:
     todo = list(record.todo(job.retry_failed))
@@ -188,7 +199,9 @@ def _finish(
     try:
         if todo:
             task.store.delete(WHOLE)
+            task.store.settle([WHOLE])
             for outcome in machines(task, segmenter, chunks):
+                check()
                 record.add(outcome)
                 progress.step(outcome.count, record.failure_count)
         failed = {known.items[index].name: reason for index, reason in record.failures()}
@@ -211,13 +224,17 @@ def _write_results(
     """Last: what is about the run as a whole."""
     count = chunk_count(len(known.items), job.chunk)
     if store.read(WHOLE) is None:
+        classes, written = Classes.of(job.words), []
         if job.outputs.table:
-            tables.write_shards(store, count, job.chunk, job.words.classes, progress.note)
-        classes = Classes.of(job.words)
-        exports.write_whole(store, job.outputs.exports, count, classes, progress.note)
+            names = tables.write_shards(store, count, job.chunk, job.words.classes, progress.note)
+            written += list(names)
+        wanted = job.outputs.exports
+        written += list(exports.write_whole(store, wanted, count, classes, progress.note))
+        store.settle(written)
         store.write(WHOLE, b"")
     rows = [{"path": name, "error": reason} for name, reason in failed.items()]
     store.write(FAILURES, json.dumps(rows, indent=2).encode() + b"\n")
+    store.settle([FAILURES, WHOLE])
 
 
 def batch(

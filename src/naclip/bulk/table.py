@@ -7,20 +7,23 @@ of the items, when all are there. `runs` and `labels_of` are inverses.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from naclip.bulk.chunks import Chunk
-from naclip.bulk.stores import Store
-from naclip.errors import MissingExtraError
+from naclip.bulk.stores import Store, reason_of
+from naclip.errors import MissingExtraError, OutputError
 
 if TYPE_CHECKING:
     from naclip.results import Segmentation
 
 SHARD = 10_000  # images, rounded to whole chunks
+GROUP, PIECE = 32_000_000, 1_000_000  # bytes of rows written together, of a file copied at once
 ROWS = ".naclip/rows"
 
 
@@ -63,6 +66,11 @@ def labels_of(row: Mapping[str, Any]) -> NDArray[np.uint16]:
     return np.repeat(labels, row["rle_lengths"]).reshape(row["height"], row["width"])
 
 
+def readable(name: str) -> str:
+    """A file's name need not be UTF-8, a table's text must: such bytes stand as \\xe9."""
+    return name.encode(errors="surrogateescape").decode(errors="backslashreplace")
+
+
 def rows_name(chunk: int) -> str:
     return f"{ROWS}/{chunk // 1000:05d}/{chunk:08d}.arrow"
 
@@ -76,7 +84,8 @@ def rows(
     pa = arrow()
     made = []
     for at, item in enumerate(chunk.items):
-        row: dict[str, Any] = {"path": item.name, "error": failed.get(at)}
+        row: dict[str, Any] = {"path": readable(item.name)}
+        row["error"] = readable(failed[at]) if at in failed else None
         if at in results:
             labels = results[at].labels
             counts = np.bincount(labels.ravel(), minlength=len(classes))
@@ -95,18 +104,46 @@ def rows(
 
 def write_shards(
     store: Store, chunks: int, chunk_size: int, classes: Sequence[str], tell: Callable[[str], None]
-) -> None:
+) -> Iterator[str]:
     """table/part-00000.parquet...: the same bytes whenever and wherever they are made."""
-    pa = arrow()
     per_shard = max(1, SHARD // chunk_size)
-    meta = {b"naclip.classes": "\n".join(classes).encode()}
     for shard, first in enumerate(range(0, chunks, per_shard)):
-        tell(f"table/part-{shard:05d}.parquet")
-        parts = [_rows_of(store, n) for n in range(first, min(first + per_shard, chunks))]
-        joined = pa.concat_tables(parts).combine_chunks().replace_schema_metadata(meta)
-        buffer = io.BytesIO()
-        pa.parquet.write_table(joined, buffer, compression="zstd")
-        store.write(f"table/part-{shard:05d}.parquet", buffer.getvalue())
+        name = f"table/part-{shard:05d}.parquet"
+        tell(name)
+        numbers = range(first, min(first + per_shard, chunks))
+        store.write_pieces(name, _shard(store, numbers, classes))
+        yield name
+
+
+def _shard(store: Store, numbers: Sequence[int], classes: Sequence[str]) -> Iterator[bytes]:
+    """Parquet by way of a file on this machine: labels of large photos are megabytes each."""
+    pa = arrow()
+    meta = {b"naclip.classes": "\n".join(classes).encode()}
+    with tempfile.NamedTemporaryFile(suffix=".parquet") as spool:
+        try:
+            described = schema().with_metadata(meta)
+            with pa.parquet.ParquetWriter(spool.name, described, compression="zstd") as writer:
+                for group in _groups(_rows_of(store, number) for number in numbers):
+                    joined = pa.concat_tables(group).combine_chunks()
+                    writer.write_table(joined.replace_schema_metadata(meta))
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno else reason_of(error)  # not Arrow's
+            raise OutputError(f"{spool.name}: cannot be written ({reason})") from None
+        while piece := spool.read(PIECE):
+            yield piece
+
+
+def _groups(parts: Iterable[Any]) -> Iterator[list[Any]]:
+    group: list[Any] = []
+    size = 0
+    for part in parts:
+        group.append(part)
+        size += part.nbytes
+        if size >= GROUP:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
 
 
 def _rows_of(store: Store, chunk: int) -> Any:

@@ -25,7 +25,7 @@ from naclip.bulk.chunks import Chunk, Outcome
 from naclip.bulk.exports import Exports
 from naclip.bulk.inputs import Item
 from naclip.bulk.many import Many
-from naclip.bulk.stores import Store
+from naclip.bulk.stores import Store, is_text
 from naclip.bulk.versions import check_same, versions
 from naclip.device import choose_precision
 from naclip.errors import CheckpointError, DataError, ImageError, SettingsError
@@ -37,6 +37,7 @@ from naclip.settings import Device, Engine, Precision, Settings
 from naclip.vocabulary import Vocabulary
 
 OVERLAY_QUALITY = 92
+JPEG_SIDE = 65_500  # pixels, of the library that Pillow writes JPEG with
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,7 @@ class Worker:
         failed: dict[int, str] = {}
         for position, item in enumerate(chunk.items):
             try:
+                self._check_name(item)
                 pictures[position] = load_picture(item)
             except ImageError as error:
                 failed[position] = str(error)
@@ -165,6 +167,16 @@ class Worker:
             )
         return Read(chunk, pictures, failed)
 
+    def _check_name(self, item: Item) -> None:
+        """Members of tars and objects of stores may be called what no file can be."""
+        task = self.task
+        if task.outputs.exports.formats and not is_text(item.name):
+            raise ImageError(f"{item.name}: its name is not UTF-8, which --format needs: rename it")
+        exported = exports.names_of(task.outputs.exports, item, Classes.of(task.words))
+        for name in (*(name for name, _ in wanted(task.outputs, item, None)), *exported):
+            if (reason := task.store.refusal(name)) is not None:
+                raise ImageError(f"{item.name}: {reason}")
+
     def segment(self, read: Read) -> Segmented:
         results, failed = self.many.segment(read.pictures)
         return Segmented(read.chunk, results, {**read.failed, **failed})
@@ -173,19 +185,39 @@ class Worker:
         task = self.task
         asked, classes = task.outputs.exports, Classes.of(task.words)
         made, unfit = exports.make(asked, done.chunk, done.results, classes)
+        files, too_large = self._encoded(done, unfit)
+        unfit |= too_large
         results = {at: result for at, result in done.results.items() if at not in unfit}
+        made = {at: one for at, one in made.items() if at not in unfit}
         failed = dict(sorted({**done.failed, **unfit}.items()))
-        for at, item in enumerate(done.chunk.items):
-            for name, result in wanted(task.outputs, item, results.get(at)):
-                if result is None:  # of an earlier try, with a file that was good then
-                    task.store.delete(name)
-                else:
-                    task.store.write(name, picture_bytes(name, result))
+        for name, contents in files.items():
+            if contents is None:  # of an earlier try, with a file that was good then
+                task.store.delete(name)
+            else:
+                task.store.write(name, contents)
+        written = list(files)
         if task.outputs.table:
             rows = table.rows(done.chunk, results, failed, task.words.classes)
-            task.store.write(table.rows_name(done.chunk.number), rows)
-        exports.write(task.store, asked, done.chunk, made, classes)
+            written.append(table.rows_name(done.chunk.number))
+            task.store.write(written[-1], rows)
+        written += exports.write(task.store, asked, done.chunk, made, classes)
+        task.store.settle(written)
         return Outcome(done.chunk.number, len(done.chunk.items), failed)
+
+    def _encoded(
+        self, done: Segmented, unfit: Mapping[int, str]
+    ) -> tuple[dict[str, bytes | None], dict[int, str]]:
+        """Contents of files by name, None of those that must not be; and what no file can hold."""
+        files: dict[str, bytes | None] = {}
+        failed: dict[int, str] = {}
+        for at, item in enumerate(done.chunk.items):
+            asked = wanted(self.task.outputs, item, None if at in unfit else done.results.get(at))
+            try:
+                files |= {name: picture_bytes(name, result) for name, result in asked}
+            except ImageError as error:
+                failed[at] = f"{item.name}: {error}"
+                files |= dict.fromkeys(name for name, _ in wanted(self.task.outputs, item, None))
+        return files, failed
 
 
 def load_picture(item: Item) -> Picture:
@@ -206,10 +238,15 @@ def wanted(
         yield f"overlays/{item.target}.jpg", result
 
 
-def picture_bytes(name: str, result: Segmentation) -> bytes:
+def picture_bytes(name: str, result: Segmentation | None) -> bytes | None:
+    if result is None:
+        return None
     buffer = io.BytesIO()
     if name.endswith(".png"):
         result.write_mask(buffer)
-    else:
-        Image.fromarray(result.overlay()).save(buffer, format="JPEG", quality=OVERLAY_QUALITY)
+        return buffer.getvalue()
+    if max(result.labels.shape) > JPEG_SIDE:
+        height, width = result.labels.shape
+        raise ImageError(f"its overlay would be {width}x{height}: JPEG takes {JPEG_SIDE} a side")
+    Image.fromarray(result.overlay()).save(buffer, format="JPEG", quality=OVERLAY_QUALITY)
     return buffer.getvalue()

@@ -10,11 +10,13 @@ import typer
 from naclip.cli import options
 from naclip.cli.export_options import Instances, MinPixels, Polygons, Simplify, chosen
 from naclip.cli.ray_options import (
+    ANY_NUMBER,
     ActorCpus,
     ActorGpus,
     Actors,
     Address,
     BlocksOrRay,
+    check_unused,
     ray_cluster,
     split_engine,
 )
@@ -76,7 +78,7 @@ def batch(
     writers: Annotated[int, typer.Option(help="Threads that write", min=1)] = 2,
     engine: BlocksOrRay = "auto",
     address: Address = None,
-    actors: Actors = "1,1000",
+    actors: Actors = ANY_NUMBER,
     actor_cpus: ActorCpus = 1,
     actor_gpus: ActorGpus = 0,
     retry_failed: Annotated[
@@ -119,6 +121,8 @@ def batch(
     machines: Machines = LocalMachine(readers, writers)
     if on_ray:
         machines = ray_cluster(address, actors, actor_cpus, actor_gpus)
+    else:
+        check_unused(address, actors, actor_cpus, actor_gpus)
     with Bar() as progress:
         finished = run(job, machines, progress)
     _print(finished)
@@ -130,7 +134,7 @@ def _print(finished: Finished) -> None:
     done = finished.images - len(finished.failed)
     print(f"{done} of {finished.images} images are in {finished.output}")
     for name, reason in list(finished.failed.items())[:SHOWN]:
-        print(f"failed: {name}: {reason}", file=sys.stderr)
+        print(f"failed: {reason if name in reason else f'{name}: {reason}'}", file=sys.stderr)
     if len(finished.failed) > SHOWN:
         print(f"... and {len(finished.failed) - SHOWN} more", file=sys.stderr)
     if finished.failed:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from naclip.bulk.cluster import RayCluster
 
 PANEL = "Ray"
+ANY_NUMBER = "1,1000"  # of actors
 
 BlocksOrRay = Annotated[
     str,
@@ -46,6 +47,18 @@ def split_engine(text: str) -> tuple[bool, str]:
         raise SettingsError(no_such("engine", text, known, "naclip batch --help"))
     machines, _, blocks = text.partition("+")
     return (True, blocks or "auto") if machines == "ray" else (False, text)
+
+
+def check_unused(address: str | None, actors: str, cpus: float, gpus: float) -> None:
+    """Options of Ray without Ray: not left out of account silently."""
+    given = {
+        "--address": address is not None,
+        "--actors": actors != ANY_NUMBER,
+        "--actor-cpus": cpus != 1,
+        "--actor-gpus": gpus != 0,
+    }
+    if useless := [name for name, is_given in given.items() if is_given]:
+        raise SettingsError(f"{', '.join(useless)}: of Ray, which is not asked for: --engine ray")
 
 
 def ray_cluster(address: str | None, actors: str, cpus: float, gpus: float) -> RayCluster:
