@@ -81,6 +81,8 @@ class _Model:
         ("cityscapes", {"method": "sclip"}, 34.1),
         ("voc21", {"method": "gem", "refine": False}, 46.2),
         ("coco_object", {"method": "gem", "refine": False}, None),  # not printed
+        ("voc21", {"method": "gem", "refine": False, "depth": 3}, None),
+        ("voc21", {"depth": 3}, 64.1),  # NACLIP has no dual path
         ("voc21", {"sigma": 3.0}, None),
         ("voc21", {"threshold": 0.2}, None),
         ("context60", {"whole": True}, None),

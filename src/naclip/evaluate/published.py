@@ -84,6 +84,8 @@ def _same(used: Method, listed: Method | None, refined: bool, post: bool) -> boo
     """Do they compute the same? Names of methods do not count."""
     if listed is None or refined != post:
         return False
-    ours, theirs = ((m.similarity, m.neighbours, m.block, m.scoring) for m in (used, listed))
+    ours, theirs = (
+        (m.similarity, m.neighbours, m.block, m.scoring, m.reads) for m in (used, listed)
+    )
     sigma_matters = listed.neighbours != "off"
     return ours == theirs and (not sigma_matters or used.sigma == listed.sigma)
