@@ -13,11 +13,14 @@ import numpy as np
 import pytest
 from PIL import Image
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webdriver import WebDriver
 
 from naclip.pipeline import Segmenter
 from naclip.serve.lists import _scene
 from naclip.synthetic import draw
 
+from .conftest import TOKEN
+from .servers import Server
 from .studio_page import Page
 
 FIVE = "#e=meadow&w=sky&w=grass%3Dlawn&w=fish&w=house&r=0"
@@ -89,6 +92,25 @@ def test_the_keyboard_alone_reaches_everything_and_keeps_its_place(page: Page) -
     assert page.titles() == []
 
 
+def test_a_word_removed_while_hidden_comes_back_visible(page: Page) -> None:
+    page.open(FIVE)
+    page.click("#chips li[data-title=sky] .eye")
+    page.click("#chips li[data-title=sky] .remove")
+    page.type_word("sky", Keys.ENTER)
+    assert page.find("#chips li[data-title=sky] .eye").get_attribute("aria-pressed") == "true"
+
+
+def test_what_only_the_browser_reads_goes_over_as_png(page: Page, tmp_path: Path) -> None:
+    page.open("#w=sky&w=grass&w=fish&r=0")
+    icon = tmp_path / "scene.ico"
+    Image.fromarray(draw(21, (96, 128), scale=2).image).save(icon, sizes=[(256, 192)])
+    page.find("#file").send_keys(str(icon))
+    page.until(lambda: page.js("return document.body.dataset.image") == "scene.ico")
+    page.rest()
+    assert page.error() == ""
+    assert all(share.endswith("%") for share in page.shares())
+
+
 def test_a_link_opened_in_the_same_tab_is_followed(page: Page) -> None:
     page.open(FIVE)
     page.js("location.hash = '#e=snow&w=snow&w=fish&r=0&o=0.8'")
@@ -128,3 +150,43 @@ def test_the_overlay_of_the_attention_view_is_the_mask(page: Page) -> None:
     saved.unlink()
     page.click("#tab-attention")
     np.testing.assert_array_equal(np.asarray(Image.open(page.export("overlay"))), mask)
+
+
+def test_commas_are_between_words_unless_one_has_synonyms(page: Page) -> None:
+    page.open(FIVE)
+    page.type_word("snow, Fish ,, sand,", Keys.ENTER)
+    assert page.titles() == ["sky", "grass", "house", "snow", "Fish", "sand"]
+    page.type_word("tree=bush, hedge", Keys.ENTER)
+    assert page.titles()[-1] == "tree"
+    assert page.find("#chips li:last-child small").text == "+2"
+    assert page.error() == ""
+
+
+def test_a_token_is_asked_for_until_it_is_right(
+    page: Page, driver: WebDriver, guarded: Server, tmp_path: Path
+) -> None:
+    other = Page(driver, guarded.url, tmp_path)
+    driver.get(guarded.url)
+
+    def answer(*keys: str) -> None:
+        other.until(lambda: other.js("return document.getElementById('token-dialog').open"))
+        other.find("#token").send_keys(*keys)
+
+    answer("wrong", Keys.ENTER)
+    other.until(lambda: other.find("#token-wrong").is_displayed())
+    answer(Keys.ESCAPE)  # rather not: said, and not asked again
+    assert "the token is not the right one" in other.until(other.error)
+    assert not other.js("return document.getElementById('token-dialog').open")
+    driver.refresh()
+    answer(TOKEN, Keys.ENTER)
+    other.rest()
+    assert other.find("#model").text == "tiny"
+    assert other.hosts_asked() == {f"127.0.0.1:{guarded.port}"}
+    page.open()
+
+
+def test_a_service_that_is_gone_is_said(page: Page, tmp_path: Path) -> None:
+    page.open(FIVE)
+    page.js("window.fetch = () => Promise.reject(new TypeError('Failed to fetch'))")
+    page.type_word("snow", Keys.ENTER)
+    assert "Is naclip serve still running?" in page.until(page.error)

@@ -10,24 +10,36 @@ export class Problem extends Error {
 const dialog = document.getElementById("token-dialog");
 let asking = null;
 
-function askToken() {
+// Once for all requests that wait for it; false when the person would rather not.
+function askToken(wrong) {
   asking ??= new Promise((resolve) => {
+    document.getElementById("token-wrong").hidden = !wrong;
+    dialog.returnValue = document.getElementById("token").value = "";
     dialog.addEventListener("close", () => {
       sessionStorage.setItem("naclip-token", document.getElementById("token").value);
       asking = null;
-      resolve();
+      resolve(dialog.returnValue === "ok");
     }, { once: true });
     dialog.showModal();
   });
   return asking;
 }
 
+async function reach(path, options) {
+  try {
+    return await fetch(path, options);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Error("The service does not answer. Is naclip serve still running?");
+  }
+}
+
 export async function request(path, options = {}) {
   for (;;) {
     const token = sessionStorage.getItem("naclip-token");
     const headers = { ...options.headers, ...(token && { Authorization: `Bearer ${token}` }) };
-    const response = await fetch(path, { ...options, headers });
-    if (response.status === 401) { await askToken(); continue; }
+    const response = await reach(path, { ...options, headers });
+    if (response.status === 401 && await askToken(Boolean(token))) continue;
     if (response.status === 429) {
       await new Promise((resolve) => setTimeout(resolve, 1000 * (response.headers.get("Retry-After") || 1)));
       options.signal?.throwIfAborted();

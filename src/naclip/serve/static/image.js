@@ -1,6 +1,8 @@
 // The image: dropped, pasted, chosen, or an example.
 
 const MAX_PIXELS = 2_000_000; // CLIP reads some 336 pixels of the short side: more only takes time
+// What the service reads too; anything else that this browser shows goes over as PNG.
+const SENT = ["png", "jpeg", "webp", "gif", "bmp", "tiff", "avif"].map((kind) => `image/${kind}`);
 
 // -> {blob, bitmap, width, height, name, note, id}; EXIF rotation is applied by the browser.
 export async function open(blob, name) {
@@ -11,8 +13,8 @@ export async function open(blob, name) {
     throw new Error(`${name}: not an image that this browser can read. Try PNG, JPEG or WebP.`);
   }
   const found = { blob, bitmap, name, width: bitmap.width, height: bitmap.height, note: "", id: "" };
-  const factor = Math.sqrt(MAX_PIXELS / (bitmap.width * bitmap.height));
-  if (factor >= 1) return found;
+  const factor = Math.min(1, Math.sqrt(MAX_PIXELS / (bitmap.width * bitmap.height)));
+  if (factor === 1 && SENT.includes(blob.type)) return found;
   const canvas = document.createElement("canvas");
   canvas.width = Math.max(1, Math.round(bitmap.width * factor));
   canvas.height = Math.max(1, Math.round(bitmap.height * factor));
@@ -23,7 +25,7 @@ export async function open(blob, name) {
   return {
     ...found, blob: smaller, bitmap: await createImageBitmap(smaller),
     width: canvas.width, height: canvas.height,
-    note: `shown and exported at ${canvas.width}×${canvas.height}, from ${bitmap.width}×${bitmap.height}`,
+    note: factor === 1 ? "" : `shown and exported at ${canvas.width}×${canvas.height}, from ${bitmap.width}×${bitmap.height}`,
   };
 }
 

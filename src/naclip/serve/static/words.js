@@ -61,14 +61,20 @@ function close() {
   input.removeAttribute("aria-activedescendant");
 }
 
+// `cat, dog` are two words; with a `=` the commas are between the names of one.
 export function add(text) {
-  const word = text.trim().replace(/\s+/g, " ");
+  const typed = text.includes("=") ? [text] : text.split(",");
+  const fresh = typed.map((word) => word.trim().replace(/\s+/g, " ")).filter(Boolean);
   input.value = "";
   close();
-  if (!word) return;
-  const title = titleOf(word).toLowerCase();
-  const words = state.words.filter((other) => titleOf(other).toLowerCase() !== title);
-  change({ words: [...words, word] });
+  if (!fresh.length) return;
+  const words = new Map(state.words.map((word) => [titleOf(word).toLowerCase(), word]));
+  for (const word of fresh) {
+    const title = titleOf(word).toLowerCase();
+    words.delete(title); // given again, it goes to the end
+    words.set(title, word);
+  }
+  change({ words: [...words.values()] });
 }
 
 input.addEventListener("input", suggest);
@@ -120,7 +126,7 @@ function chip(word) {
   const bar = document.createElement("span");
   bar.className = "bar";
   const remove = button("remove", `Remove ${title}`, "×", () =>
-    change({ words: state.words.filter((other) => other !== word) }));
+    change({ words: state.words.filter((other) => other !== word), hidden: state.hidden.filter((name) => name !== title) }));
   row.append(bar, eye, name, share, remove);
   row.addEventListener("pointerenter", () => document.dispatchEvent(new CustomEvent("highlight", { detail: title })));
   row.addEventListener("pointerleave", () => document.dispatchEvent(new CustomEvent("highlight", { detail: "" })));
