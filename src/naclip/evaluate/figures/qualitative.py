@@ -43,8 +43,9 @@ def qualitative(
         masks = {job.key: labels for job, labels in predict(segmenter, picture, jobs, texts)}
         rows.append((sample, picture.rgb, sample.truth(), masks))
     colours = palette(len(data.words.classes), data.words.has_background)
-    figure = new_figure(SIDE * 5, SIDE * sum(r[1].shape[0] / r[1].shape[1] for r in rows) + 1)
-    axes = figure.subplots(len(rows), 5, squeeze=False)
+    ratios = [image.shape[0] / image.shape[1] for _, image, _, _ in rows]
+    figure = new_figure(SIDE * 5, SIDE * sum(ratios) + 1)
+    axes = figure.subplots(len(rows), 5, squeeze=False, height_ratios=ratios)
     for line, (_, image, truth, masks) in zip(axes, rows, strict=True):
         panels = [image, coloured(truth, colours)]
         panels += [coloured(masks[name], colours) for name in METHODS_SHOWN]
