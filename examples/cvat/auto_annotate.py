@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import cv2
 import cvat_sdk.auto_annotation as cvataa
 import numpy as np
 from cvat_sdk.masks import encode_mask
@@ -42,8 +43,11 @@ class Function:
             label = item.classes.number(region.label)
             if context.conv_mask_to_poly:
                 for polygon in outlines(region, Options(simplify=1.0)):
-                    points = polygon.with_cuts().ravel().tolist()
-                    yield cvataa.polygon(label, points, score=region.score)
+                    ring = polygon.with_cuts()
+                    # What touches a part at a corner only is a polygon of its own.
+                    if cv2.contourArea(ring.astype(np.float32)) >= PARTS.min_pixels:
+                        points = ring.ravel().tolist()
+                        yield cvataa.polygon(label, points, score=region.score)
             else:
                 yield cvataa.mask(label, encode_mask(region.full()), score=region.score)
 

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import cv2
+import numpy as np
 import yaml
 
 import naclip
 from naclip.errors import NaclipError
 from naclip.export.item import Classes, Item
 from naclip.export.options import Options
-from naclip.export.outlines import outlines
+from naclip.export.outlines import Polygon, outlines
 from naclip.export.regions import Region, regions
 
 FUNCTION = "/opt/nuclio/function.yaml"  # where nuclio puts it
@@ -51,11 +52,15 @@ def handler(context: Any, event: Any) -> Any:
     return context.Response(body=json.dumps(kept), content_type="application/json", status_code=200)
 
 
+def area(polygon: Polygon) -> float:
+    return cv2.contourArea(polygon.with_cuts().astype(np.float32))
+
+
 def shape(region: Region, classes: Classes) -> dict[str, Any]:
     left, top, width, height = region.box
     pixels = region.mask.astype(int).ravel().tolist()
     # Where CVAT is told to turn masks into polygons, it takes the points.
-    largest = max(outlines(region, Options(simplify=1.0)), key=lambda p: cv2.contourArea(p.outer))
+    largest = max(outlines(region, Options(simplify=1.0)), key=area)
     return {
         "label": classes.names[region.label],
         "confidence": str(region.score),

@@ -13,6 +13,7 @@ from base64 import b64encode
 from types import SimpleNamespace
 from typing import Any
 
+import cv2
 import httpx
 import numpy as np
 import pytest
@@ -86,6 +87,24 @@ def test_parts_are_regions_when_the_control_says_so(client: TestClient) -> None:
     assert len(rows) > len(LABELS)
     for row in rows:
         assert label_and_mask(row)[1].sum() >= 30
+
+
+def test_no_polygon_is_smaller_than_a_part_may_be(client: TestClient) -> None:
+    """Pixels that touch at a corner only are one part and many polygons."""
+    more = 'naclip-instances="true" naclip-min-pixels="30" naclip-threshold'
+    xml = CONFIG.format(kind="PolygonLabels").replace("naclip-threshold", more)
+    answer = send(client, recorded("/predict"), changed("/predict", label_config=xml))
+    predictions = answer.json()["results"]
+    for prediction, seed in zip(predictions, (*SCENES, SCENES[0]), strict=True):
+        wanted = expected(seed)
+        for row in prediction["result"]:
+            name, mask = label_and_mask(row)
+            assert np.count_nonzero(mask) >= 30
+            assert not (mask & ~wanted[name]).any()
+            wanted[name] = wanted[name] & ~mask
+        for left in wanted.values():  # as polygons have it: parts share edges
+            rows = cv2.connectedComponentsWithStats(left.astype(np.uint8), connectivity=4)[2][1:]
+            assert (rows[:, cv2.CC_STAT_AREA] < 30).all()
 
 
 def test_a_task_that_fails_gets_no_prediction_and_the_others_theirs(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import quote
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -72,8 +73,15 @@ def _values(
             yield region, {"format": "rle", "rle": brush_rle(region.full()), **label}
         else:
             for polygon in outlines(region, options):
-                points = _percent(polygon.with_cuts(), region.size)
-                yield region, {"points": points, "closed": True, **label}
+                ring = polygon.with_cuts()
+                if not _is_crumb(ring, options):
+                    points = _percent(ring, region.size)
+                    yield region, {"points": points, "closed": True, **label}
+
+
+def _is_crumb(ring: Ring, options: Options) -> bool:
+    """Pixels that touch at a corner are one part, but two polygons: people get each by itself."""
+    return options.min_pixels > 1 and cv2.contourArea(ring.astype(np.float32)) < options.min_pixels
 
 
 def _percent(ring: Ring, size: tuple[int, int]) -> list[list[float]]:
