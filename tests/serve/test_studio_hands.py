@@ -111,6 +111,24 @@ def test_what_only_the_browser_reads_goes_over_as_png(page: Page, tmp_path: Path
     assert all(share.endswith("%") for share in page.shares())
 
 
+def test_the_heat_that_is_marked_is_the_one_over_the_image(page: Page) -> None:
+    """With a background, which is the first class, and after the chosen word is removed."""
+    pressed = "return document.querySelector('#heats [aria-pressed=true]').textContent"
+    page.open(FIVE + "&v=heat&bg=voc21")
+    assert page.js(pressed) == "sky"
+    shown = page.pixels()
+    page.click("#heats button:nth-child(1)")
+    assert page.js(pressed) == "background"
+    assert not np.array_equal(page.pixels(), shown)
+    page.click("#heats button:nth-child(4)")
+    assert page.js(pressed) == "fish"
+    page.click("#chips li[data-title=fish] .remove")
+    assert page.js(pressed) == "sky"
+    page.js("document.getElementById('over').focus()")
+    page.find("#over").send_keys(Keys.ARROW_LEFT)
+    assert page.until(lambda: page.find("#reading").text).startswith("sky ")
+
+
 def test_a_link_opened_in_the_same_tab_is_followed(page: Page) -> None:
     page.open(FIVE)
     page.js("location.hash = '#e=snow&w=snow&w=fish&r=0&o=0.8'")

@@ -71,7 +71,7 @@ function refresh() {
 function showHeats() {
   const { maps } = shown;
   if (!maps) { $("heats").replaceChildren(); return; }
-  const chosen = maps.classes.includes(state.heat) ? state.heat : maps.classes[0];
+  const chosen = views.heatTitle(maps);
   const focused = $("heats").contains(document.activeElement);
   $("heats").replaceChildren(...maps.classes.map((title) => {
     const button = document.createElement("button");

@@ -1,7 +1,7 @@
 // The image and what lies over it in each view; the cursor and what it reads.
 
 import { coverage, heatCanvas, labelsAt, paintMask } from "./paint.js";
-import { state, titleOf } from "./state.js";
+import { state } from "./state.js";
 
 const $ = (id) => document.getElementById(id);
 const over = $("over");
@@ -75,8 +75,13 @@ export function render() {
   showTip();
 }
 
+// The class whose heat is shown: the chosen one while it is there, else the first that is a word.
+export function heatTitle(maps) {
+  return maps.classes.includes(state.heat) ? state.heat : maps.classes[maps.has_background ? 1 : 0];
+}
+
 export function heatOf(maps, title, alpha = 255) {
-  const label = Math.max(0, maps.classes.indexOf(title));
+  const label = maps.classes.indexOf(title);
   const [, rows, columns] = maps.heatShape;
   const values = maps.heat.subarray(label * rows * columns, (label + 1) * rows * columns);
   return heatCanvas(values, rows, columns, 0, 255, alpha);
@@ -84,7 +89,7 @@ export function heatOf(maps, title, alpha = 255) {
 
 function drawHeat() {
   context.globalAlpha = Math.min(1, state.opacity + 0.15);
-  context.drawImage(heatOf(shown.maps, state.heat || titleOf(state.words[0] || "")), 0, 0, over.width, over.height);
+  context.drawImage(heatOf(shown.maps, heatTitle(shown.maps)), 0, 0, over.width, over.height);
   context.globalAlpha = 1;
 }
 
@@ -133,10 +138,10 @@ function reading({ x, y }) {
   if (!maps || state.view === "attention") return null;
   const at = y * over.width + x;
   if (state.view === "heat") {
-    const title = state.heat || maps.classes[0];
+    const title = heatTitle(maps);
     const [, rows, columns] = maps.heatShape;
     const row = Math.floor((y * rows) / over.height), column = Math.floor((x * columns) / over.width);
-    const value = maps.heat[(Math.max(0, maps.classes.indexOf(title)) * rows + row) * columns + column] / 255;
+    const value = maps.heat[(maps.classes.indexOf(title) * rows + row) * columns + column] / 255;
     return { title, score: value ** (1 / maps.heat_gamma), colour: null };
   }
   const label = labelled(maps)[at];
