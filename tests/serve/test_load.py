@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -15,7 +20,7 @@ import pytest
 from naclip.client import Answer
 from naclip.pipeline import Segmenter
 
-from .servers import Server
+from .servers import Server, free_port
 
 WORDS = ["grass=lawn", "sky=clouds", "fish", "house=building"]
 IMAGES = range(100, 110)
@@ -124,6 +129,32 @@ def test_sigterm_under_load_loses_no_accepted_request(
     assert answered.count(200) == statuses.count(200)
     (stopped,) = server.events("stopped")
     assert stopped["accepted"] == 0
+
+
+def test_who_types_the_command_is_told_where_to_go_and_two_signals_end_it(tmp_path: Path) -> None:
+    ours, its = os.openpty()
+    command = [sys.executable, "-m", "naclip", "serve", "--model", "tiny"]
+    port = free_port()
+    process = subprocess.Popen([*command, "--port", str(port)], stderr=its, stdout=its)
+    os.close(its)
+    shown = b""
+    while b"Ctrl-C ends" not in shown:
+        shown += os.read(ours, 4096)
+    assert f"Open http://127.0.0.1:{port}/ in a browser".encode() in shown
+    with socket.create_connection(("127.0.0.1", port)) as slow:  # accepted, and never complete
+        slow.sendall(
+            b"POST /v1/segment HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 9\r\n\r\n{"
+        )
+        while b"naclip_accepted 1.0" not in httpx.get(f"http://127.0.0.1:{port}/metrics").content:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        while httpx.get(f"http://127.0.0.1:{port}/readyz").status_code != 503:
+            time.sleep(0.02)
+        assert process.poll() is None  # it waits for what was accepted
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=20)
+    os.close(ours)
 
 
 @pytest.mark.parametrize("size", [1, 3])

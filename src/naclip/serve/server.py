@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
+import sys
 import time
 from dataclasses import dataclass
 from types import FrameType
@@ -31,6 +33,16 @@ class Server(uvicorn.Server):
     Only when nothing is left, or the grace time is over, uvicorn's own shutdown closes the socket:
     no client that was let in meets a closed connection. A second signal ends it at once.
     """
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        if self.started and sys.stderr.isatty():  # for whoever typed it; programs read the log
+            print(f"Open {self.url} in a browser. Ctrl-C ends the service.", file=sys.stderr)
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.config.host}]" if ":" in self.config.host else self.config.host
+        return f"http://{host}:{self.config.port}/"
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         app = self.config.app
@@ -71,8 +83,7 @@ def serve(app: FastAPI, address: Address) -> None:
         lifespan="on",
     )
     server = Server(config)
-    host = f"[{address.host}]" if ":" in address.host else address.host
-    event("starting", url=f"http://{host}:{address.port}/")
+    event("starting", url=server.url)
     try:
         server.run()
     except SystemExit:  # uvicorn's answer to a port that is taken, after its own log line
