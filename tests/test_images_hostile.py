@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import random
 import struct
+import threading
 import zlib
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from naclip import images
-from naclip.errors import ImageError
+from naclip.errors import ImageError, OutOfMemoryError
 
 from .recorded import recorded_file
 from .test_images_kinds import encoded, some_rgb
@@ -51,7 +53,35 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_named(tmp_path: Path) -> None:
-    assert refusal(tmp_path) == f"{tmp_path}: Is a directory"
+    assert refusal(tmp_path) == (
+        f"{tmp_path}: is a folder, expected an image: naclip batch takes folders"
+    )
+
+
+def test_a_file_without_end_is_refused_before_memory_runs_out() -> None:
+    text = refusal("/dev/zero", max_pixels=1000)
+    assert text.startswith("/dev/zero: more than 67,116,864 bytes, which no image")
+
+
+def test_an_image_may_come_through_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    data = recorded_file("chelsea.png").read_bytes()
+    writer = threading.Thread(target=pipe.write_bytes, args=[data])
+    writer.start()
+    assert images.load(pipe).size == (300, 451)
+    writer.join()
+
+
+def test_memory_that_runs_out_while_an_image_is_decoded_is_not_called_damage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Image.Image, "convert", fail)
+    with pytest.raises(OutOfMemoryError, match=r"chelsea\.png: out of memory: use a smaller"):
+        images.load(recorded_file("chelsea.png"))
 
 
 def test_a_path_that_no_file_can_have_is_refused() -> None:

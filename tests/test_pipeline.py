@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,19 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
 
 import naclip
 from naclip import images, vocabulary
 from naclip.clip.model import open_model
-from naclip.errors import ImageError, NaclipError, OutOfMemoryError, SettingsError, VocabularyError
+from naclip.errors import (
+    CheckpointError,
+    ImageError,
+    NaclipError,
+    OutOfMemoryError,
+    SettingsError,
+    VocabularyError,
+)
 from naclip.pipeline import Segmenter
 from naclip.settings import METHODS, Settings
 
@@ -155,6 +164,24 @@ def test_unusable_templates_are_refused(segmenter: Segmenter) -> None:
     ):
         call = {"templates": templates}
         assert refusal(VocabularyError, segmenter, picture(20, 20), WORDS, **call) == says
+
+
+@pytest.mark.parametrize("broken", ["visual.proj", "text_projection"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("refine", [True, False])
+def test_weights_that_are_no_numbers_are_refused_and_give_no_labels(
+    tmp_path: Path, broken: str, value: float, refine: bool
+) -> None:
+    tensors = load_file(recorded_file("tiny-clip.safetensors"))
+    tensors[broken] = tensors[broken].clone()
+    tensors[broken][0, 0] = value
+    save_file(tensors, tmp_path / "broken.safetensors")
+    broken_one = naclip.load(tmp_path / "broken.safetensors", device="cpu")
+    text = refusal(CheckpointError, broken_one, picture(20, 20), WORDS, refine=refine)
+    assert text == (
+        "broken.safetensors: the model's answers are no numbers (NaN) in fp32: "
+        "its weights are damaged or do not fit: get them again"
+    )
 
 
 @pytest.mark.parametrize(

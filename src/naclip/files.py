@@ -11,6 +11,8 @@ from typing import IO
 
 from naclip.errors import OutputError
 
+DEVICES = (Path("/dev"), Path("/dev/fd"))
+
 
 @contextmanager
 def atomic(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
@@ -18,7 +20,7 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     target = Path(path)
     temporary = target.parent / f".{secrets.token_hex(8)}.tmp"
     try:
-        if _is_special(target):
+        if is_special(target):
             with target.open("wb") as file:
                 yield file
             return
@@ -33,9 +35,12 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             temporary.unlink(missing_ok=True)
 
 
-def _is_special(path: Path) -> bool:
-    """/dev/null, a pipe: written to as they are, and never replaced by a file."""
-    return path.exists() and not path.is_file() and not path.is_dir()
+def is_special(path: Path) -> bool:
+    """/dev/null, /dev/stdout, a pipe: written to as they are, and never replaced by a file."""
+    if path.is_dir() or not path.exists():
+        return False
+    # /dev/stdout is a file where it is redirected to one: replacing it would replace the device.
+    return not path.is_file() or path.absolute().parent in DEVICES
 
 
 def is_file(path: Path) -> bool:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from naclip.errors import ImageError
+from naclip.errors import ImageError, OutOfMemoryError
 from naclip.settings import Windowing
 
 if TYPE_CHECKING:
@@ -73,14 +73,32 @@ def load(source: ImageSource, max_pixels: int = MAX_PIXELS) -> Picture:
 
 def _from_file(path: Path, max_pixels: int) -> Picture:
     try:
-        data = path.read_bytes()
+        data = _contents(path, 8 * max_pixels + (1 << 26))  # 8 bytes: 16 bits of RGBA
     except FileNotFoundError:
         raise ImageError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise ImageError(
+            f"{path}: is a folder, expected an image: naclip batch takes folders"
+        ) from None
     except OSError as error:
         raise ImageError(f"{path}: {error.strerror or error}") from None
     except ValueError as error:  # a path that no file can have
         raise ImageError(f"{str(path)!r}: {error}") from None
     return _from_bytes(data, str(path), max_pixels)
+
+
+def _contents(path: Path, limit: int) -> bytes:
+    """All of a file or a pipe; one that is endless, like /dev/zero, is refused in time."""
+    data = bytearray()
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            data += chunk
+            if len(data) > limit:
+                raise ImageError(
+                    f"{path}: more than {limit:,} bytes, which no image within the limit of pixels "
+                    "has: make it smaller or raise max_pixels"
+                )
+    return bytes(data)
 
 
 def _from_bytes(data: bytes, name: str, max_pixels: int) -> Picture:
@@ -106,6 +124,8 @@ def _damage(name: str, max_pixels: int) -> Iterator[None]:
             yield
     except ImageError:
         raise
+    except MemoryError:
+        raise OutOfMemoryError(f"{name}: out of memory: use a smaller image") from None
     except UnidentifiedImageError:
         known = ", ".join(name for name in FORMATS if name in Image.OPEN)
         raise ImageError(f"{name}: not an image of a known format ({known})") from None

@@ -242,6 +242,7 @@ class Segmenter:
             scores = scoring.surgery(encoded.patches, text, encoded.grid, encoded.image)
         else:
             scores = scoring.cosine(encoded.patches, text, encoded.grid)
+        scoring.require_numbers(scores, self.model.name, self.precision)
         stitched = windows.stitch(scores, encoded.plan)
         scale = settings.decoding.logit_scale
         return ScoreMaps(stitched, encoded.pixels, settings.refinement, words.class_of, scale)

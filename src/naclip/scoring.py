@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
+
+from naclip.errors import CheckpointError
 
 
 def cosine(patches: Tensor, text: Tensor, grid: tuple[int, int]) -> Tensor:
@@ -22,3 +25,13 @@ def surgery(patches: Tensor, text: Tensor, grid: tuple[int, int], image: Tensor)
     weighted = weight[..., None] * text  # (B, names, E)
     redundant = weighted.mean(dim=1, keepdim=True)
     return ((weighted - redundant) @ patches.transpose(1, 2)).unflatten(2, grid)
+
+
+def require_numbers(scores: Tensor, model: str, precision: str) -> None:
+    """Damaged weights, or floats that overflow, would otherwise label every pixel alike."""
+    if not bool(torch.isfinite(scores).all()):
+        help = "get them again" if precision == "fp32" else "use precision fp32, or get them again"
+        raise CheckpointError(
+            f"{model}: the model's answers are no numbers (NaN) in {precision}: its weights are "
+            f"damaged or do not fit: {help}"
+        )

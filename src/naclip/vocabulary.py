@@ -287,5 +287,5 @@ def checked_templates(lines: Sequence[str], origin: str = "templates") -> tuple[
         raise VocabularyError(f"{origin}: expected a list of templates, got {lines!r:.60}")
     bad = next((line for line in lines if "{}" not in line), None)
     if bad is not None:
-        raise VocabularyError(f"{origin}: each template must contain {{}}, got {bad!r}")
+        raise VocabularyError(f"{origin}: each template must contain {{}}, got {bad!r:.60}")
     return tuple(lines)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import typer
+
+from naclip.cli.printing import print_json
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table")]
 
@@ -90,7 +91,7 @@ def vocabularies(
 
 def show(rows: list[dict[str, Any]], as_json: bool) -> None:
     if as_json:
-        print(json.dumps(rows, ensure_ascii=False, indent=2))
+        print_json(rows, indent=2)
         return
     from rich import box
     from rich.console import Console

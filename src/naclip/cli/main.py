@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from naclip import __version__
 from naclip.cli import (
@@ -24,10 +24,22 @@ from naclip.cli import (
     serve,
 )
 from naclip.cli.options import Command
+from naclip.cli.printing import escape_what_cannot_be_printed
 from naclip.errors import NaclipError
+
+
+class Commands(TyperGroup):
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # here: Typer would end without a word
+            print("naclip: interrupted", file=sys.stderr)
+            raise typer.Exit(130) from None
+
 
 app = typer.Typer(
     name="naclip",
+    cls=Commands,
     help="Label every pixel of an image with words of your own. Start with: naclip segment --help",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -67,13 +79,12 @@ def root(
 
 
 def main() -> None:
+    escape_what_cannot_be_printed()
     try:
         app()
     except NaclipError as error:
         print(f"naclip: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
-    except BrokenPipeError:  # `naclip methods | head`: nobody reads on, which is no failure
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         print("naclip: interrupted", file=sys.stderr)
         sys.exit(130)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,8 +18,9 @@ from naclip.cli.export_options import (
     chosen,
     exporting,
 )
+from naclip.cli.printing import print_json
 from naclip.cli.targets import Targets
-from naclip.errors import FailureError
+from naclip.errors import FailureError, UsageError
 from naclip.export.options import EVERYTHING
 
 if TYPE_CHECKING:
@@ -80,8 +80,12 @@ def segment(
     given = words_.choose(classes or [], vocabulary or preset)
     names = options.background_names(background)
     words = words_.complete(given, names, settings.decoding.threshold)
+    if format and output == Path("-"):
+        raise UsageError("--format writes a file or a folder: name one instead of -")
     mask = None if format else output
     targets = Targets.plan(images, {"mask": mask, "overlay": overlay, "scores": scores})
+    if as_json and targets.use_stdout:
+        raise UsageError("--json has standard output to itself: write the mask to a file")
     options_ = chosen([format] if format else [], instances, min_pixels, polygons, simplify)
     prompts = words_.templates(templates)
     done: list[dict[str, Any]] = []
@@ -107,9 +111,9 @@ def segment(
             done.append({"image": str(path), **result.to_dict()})
             if not as_json:
                 written = [output] if format and output else []
-                _print_legend(path, result, [*targets.of(path), *written])
+                _print_legend(path, result, [*targets.of(path), *written], targets.use_stdout)
     if as_json:
-        print(json.dumps({"images": done, "failures": failures}, ensure_ascii=False))
+        print_json({"images": done, "failures": failures})
     if failures:
         raise typer.Exit(1)
 
@@ -124,7 +128,8 @@ def _progress(images: list[Path], quiet: bool) -> Iterator[Path]:
     yield from track(images, "Segmenting", console=Console(stderr=True))
 
 
-def _print_legend(path: Path, result: Segmentation, written: list[Path]) -> None:
+def _print_legend(path: Path, result: Segmentation, written: list[Path], aside: bool) -> None:
+    """aside: to standard error, where a mask goes to standard output."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -139,7 +144,7 @@ def _print_legend(path: Path, result: Segmentation, written: list[Path]) -> None
     table.add_column("share", justify="right")
     for name, colour, share in result.legend():
         table.add_row(Text("██", style=colour), Text(name), f"{share:.1%}")
-    console = Console()
+    console = Console(stderr=aside)
     console.print(title, markup=False, highlight=False, soft_wrap=True)
     console.print(table)
     for note in result.report.notes:

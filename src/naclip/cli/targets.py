@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from naclip.errors import OutputError, UsageError
+from naclip.files import is_special
 
 if TYPE_CHECKING:
     from naclip.results import Segmentation
 
+STDOUT = (Path("/dev/stdout"), Path("/dev/fd/1"))
 SUFFIXES = {"mask": ".png", "overlay": ".jpg", "scores": ".npz"}
 
 
@@ -25,7 +27,8 @@ class Targets:
     def plan(images: Sequence[Path], asked: Mapping[str, Path | None]) -> Targets:
         """One image may name its file; several need a folder, and names that do not collide."""
         paths: dict[str, dict[Path, Path]] = {}
-        for kind, target in asked.items():
+        for kind, named in asked.items():
+            target = STDOUT[0] if named == Path("-") else named
             if target is None:
                 continue
             if _is_folder(target):
@@ -45,11 +48,18 @@ class Targets:
         for kind, mapping in self.paths.items():
             save[kind](mapping[image])
 
+    @property
+    def use_stdout(self) -> bool:
+        """An output goes to standard output: nothing else may be printed there."""
+        return any(path in STDOUT for mapping in self.paths.values() for path in mapping.values())
+
     def of(self, image: Path) -> list[Path]:
         return [mapping[image] for mapping in self.paths.values()]
 
 
 def _is_folder(target: Path) -> bool:
+    if is_special(target):
+        return False
     return target.is_dir() or (target.suffix == "" and not target.is_file())
 
 
@@ -67,8 +77,11 @@ def _check_suffix(kind: str, target: Path) -> None:
         "overlay": (".png", ".jpg", ".jpeg", ".webp"),
         "scores": (".npz",),
     }[kind]
+    if is_special(target) and kind != "overlay":  # a pipe has no suffix, nor needs one
+        return
     if target.suffix.lower() not in allowed:
-        raise UsageError(f"{target}: a {kind} file ends in {', '.join(allowed)}")
+        a = "an" if kind == "overlay" else "a"
+        raise UsageError(f"{target}: {a} {kind} file ends in {', '.join(allowed)}")
     if not target.parent.is_dir():
         raise OutputError(f"{target}: the folder {target.parent} does not exist")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -119,7 +120,9 @@ def find_source(model: str | Path) -> Source:
         return _from_package(known) if known.packaged else _from_hub(known.name, known.hub)
     if not str(model):
         raise SettingsError("no model: use a name (see naclip models), a path or a hub id")
-    path = Path(model).expanduser()
+    path = Path(model)
+    with suppress(RuntimeError):  # the home of a user who does not exist
+        path = path.expanduser()
     if is_folder(path):
         return _from_folder(path)
     if is_file(path):
