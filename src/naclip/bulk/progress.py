@@ -51,7 +51,8 @@ class Bar:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._bars.stop()
+        if self._bars.live.is_started:  # else stopping it would leave an empty line
+            self._bars.stop()
         if kind is KeyboardInterrupt:
             self.note("what is done is kept: the same command goes on from here")
 
