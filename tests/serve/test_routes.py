@@ -191,6 +191,7 @@ def test_fields_are_those_of_the_settings(http: httpx.Client) -> None:
         ({"classes": []}, "classes", "no classes"),
         ({"classes": [f"word {i}" for i in range(10_000)]}, "classes", "the limit is 1,000"),
         ({"classes": ["x" * 300, "y"]}, "classes", "300 characters"),
+        ({"classes": ["\u0130" * 190, "y"]}, "classes", "a bad photo of"),  # tokens, not characters
         ({"vocabulary": "../../etc/passwd", "classes": None}, "vocabulary", "no vocabulary"),
         ({"preset": "/etc/passwd"}, "preset", "no preset"),
         ({"templates": "/etc/passwd"}, "templates", "imagenet80"),
@@ -220,6 +221,9 @@ def test_a_wrong_field_is_named_with_what_to_do(
     assert answer.headers["content-type"] == "application/problem+json"
     problem = answer.json()
     assert problem["field"] == field
+    # RFC 9110's phrase, whatever the version of Python.
+    assert problem["type"] == "urn:naclip:problem:unprocessable-content"
+    assert problem["title"] == "Unprocessable Content"
     assert message in problem["detail"]
     assert problem["request_id"] == answer.headers["x-request-id"]
 

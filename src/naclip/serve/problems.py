@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse
 from naclip.errors import NaclipError, OutOfMemoryError
 
 MEDIA_TYPE = "application/problem+json"
+RENAMED = {413: "Content Too Large", 422: "Unprocessable Content"}  # RFC 9110; in Python since 3.13
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["type", "title", "status", "detail"],
@@ -44,14 +45,14 @@ class Problem(Exception):  # noqa: N818  (RFC 9457 calls it so)
         super().__init__(detail)
         self.status = status
         self.detail = detail
-        self.kind = kind or HTTPStatus(status).phrase.lower().replace(" ", "-")
+        self.kind = kind or phrase(status).lower().replace(" ", "-")
         self.field = field
         self.headers = dict(headers or {})
 
     def body(self, request_id: str = "") -> dict[str, Any]:
         found = {
             "type": f"urn:naclip:problem:{self.kind}",
-            "title": HTTPStatus(self.status).phrase,
+            "title": phrase(self.status),
             "status": self.status,
             "detail": self.detail,
             "field": self.field,
@@ -63,6 +64,10 @@ class Problem(Exception):  # noqa: N818  (RFC 9457 calls it so)
         return JSONResponse(
             self.body(request_id), self.status, headers=self.headers, media_type=MEDIA_TYPE
         )
+
+
+def phrase(status: int) -> str:
+    return RENAMED.get(status) or HTTPStatus(status).phrase
 
 
 def unprocessable(detail: str, field: str) -> Problem:

@@ -14,12 +14,13 @@ from starlette.responses import Response
 
 from naclip import vocabulary
 from naclip.clip.names import text_features
+from naclip.errors import NaclipError
 from naclip.images import Picture
 from naclip.pipeline import Encoded
 from naclip.results import palette
 from naclip.serve import answers, asked, body, openapi
 from naclip.serve.fields import AttentionFields, EmbedFields, SegmentFields
-from naclip.serve.problems import Problem
+from naclip.serve.problems import Problem, of_error
 from naclip.serve.service import Service
 from naclip.serve.worker import Work
 from naclip.settings import Settings
@@ -108,7 +109,10 @@ def work_of(
         assert encoded is not None
         for first in range(0, len(words.prompts), NAMES_AT_ONCE):
             check()  # unknown names cost the most: they are encoded in parts, then remembered
-            text_features(model, words.prompts[first : first + NAMES_AT_ONCE], templates)
+            try:
+                text_features(model, words.prompts[first : first + NAMES_AT_ONCE], templates)
+            except NaclipError as error:  # a name of more tokens than CLIP reads
+                raise of_error(error, "classes") from None
         check()
         return answer(encoded, check)
 
