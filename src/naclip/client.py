@@ -15,7 +15,7 @@ import urllib.error
 import urllib.request
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -87,9 +87,12 @@ class Client:
     """retries: of requests that the service was too busy for or that did not reach it."""
 
     url: str = "http://127.0.0.1:8000"
-    token: str = field(default="", repr=False)
+    token: str = ""
     timeout: float = 90.0
     retries: int = 5
+
+    def __repr__(self) -> str:
+        return f"Client({self.url!r})"  # without the token: notebooks show what a line returns
 
     def segment(
         self,
