@@ -23,14 +23,20 @@ MANY = Classes(tuple(f"class {number}" for number in range(1000)))
 
 @st.composite
 def items(draw: st.DrawFn, classes: Classes = CLASSES) -> Item:
-    """Noise; large areas with lone pixels; rings, which are holes in holes; nothing but void."""
+    """Noise; areas with many holes of a pixel; rings, which are holes in holes; all void."""
     height, width = draw(st.integers(1, 12)), draw(st.integers(1, 12))
     values = st.integers(0, len(classes.names) - 1) | st.just(VOID)
-    kind = draw(st.sampled_from(["noise", "areas", "rings", "void"]))
+    kind = draw(st.sampled_from(["noise", "two", "holes", "rings", "void"]))
     if kind == "noise":
         labels = draw(arrays(np.uint16, (height, width), elements=values, fill=st.nothing()))
-    elif kind == "areas":
-        labels = draw(arrays(np.uint16, (height, width), elements=values, fill=values))
+    elif kind == "two":  # many touching corners
+        where = draw(arrays(np.bool_, (height, width), fill=st.nothing()))
+        labels = np.where(where, *draw(arrays(np.uint16, 2, elements=values)))
+    elif kind == "holes":  # every second pixel of every second row may be one
+        height, width = height + 4, width + 4
+        labels = np.full((height, width), draw(st.integers(1, len(classes.names) - 1)), np.uint16)
+        inner = labels[1:-1:2, 1:-1:2]
+        inner[draw(arrays(np.bool_, inner.shape, fill=st.nothing()))] = draw(values)
     elif kind == "rings":
         y, x = np.mgrid[:height, :width]
         inwards = np.minimum(np.minimum(y, height - 1 - y), np.minimum(x, width - 1 - x))
