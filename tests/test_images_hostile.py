@@ -121,8 +121,20 @@ def test_a_decompression_bomb_is_refused_before_it_is_decoded(
 def test_the_limit_of_pixels_can_be_chosen() -> None:
     assert "9x6, 54 pixels: the limit is 53" in refusal(some_rgb(), max_pixels=53)
     assert images.load(some_rgb(), max_pixels=54).size == (6, 9)
+
+
+def test_beyond_pillows_own_limit_the_message_says_how_to_lift_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     bomb = refusal(png_that_announces(50_000, 50_000), max_pixels=10**12)
-    assert "1,000,000,000,000" not in bomb  # Pillow's own limit is what refused it
+    assert bomb.endswith(
+        "Pillow's limit of 178,956,970; PIL.Image.MAX_IMAGE_PIXELS = None lifts it"
+    )
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 10)
+    data = encoded(Image.fromarray(some_rgb()), "PNG")
+    assert "Pillow's limit of 20" in refusal(data)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", None)
+    assert images.load(data).size == (6, 9)
 
 
 @settings(max_examples=150, deadline=None)

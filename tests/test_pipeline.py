@@ -192,6 +192,8 @@ def test_weights_that_are_no_numbers_are_refused_and_give_no_labels(
             "[enforce fail at alloc_cpu.cpp:1] DefaultCPUAllocator: can't allocate memory"
         ),
         torch.OutOfMemoryError("CUDA out of memory"),
+        RuntimeError("MPS backend out of memory (MPS allocated: 8.00 GB, max allowed: 9.07 GB)"),
+        RuntimeError("std::bad_alloc"),
     ],
 )
 def test_out_of_memory_is_one_line_and_never_a_lesser_result(

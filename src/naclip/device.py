@@ -13,7 +13,8 @@ from naclip.settings import Device, Precision
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
-ALLOCATION_FAILED = ("can't allocate", "Insufficient memory")  # torch's and OpenCV's words
+# The words of torch (CPU; CUDA and MPS), OpenCV, and C++.
+ALLOCATION_FAILED = ("can't allocate", "out of memory", "Insufficient memory", "bad_alloc")
 
 
 def choose_device(asked: Device) -> torch.device:

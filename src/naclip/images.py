@@ -130,8 +130,12 @@ def _damage(name: str, max_pixels: int) -> Iterator[None]:
         known = ", ".join(name for name in FORMATS if name in Image.OPEN)
         raise ImageError(f"{name}: not an image of a known format ({known})") from None
     except Image.DecompressionBombError:
-        limit = min(max_pixels, 2 * (Image.MAX_IMAGE_PIXELS or max_pixels))
-        raise ImageError(f"{name}: more pixels than the limit of {limit:,}") from None
+        pillows = 2 * (Image.MAX_IMAGE_PIXELS or max_pixels)
+        whose = "the limit" if max_pixels <= pillows else "Pillow's limit"
+        more = "" if max_pixels <= pillows else "; PIL.Image.MAX_IMAGE_PIXELS = None lifts it"
+        raise ImageError(
+            f"{name}: more pixels than {whose} of {min(max_pixels, pillows):,}{more}"
+        ) from None
     except Exception as error:  # decoders of hostile bytes: struct.error, KeyError, anything
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ImageError(f"{name}: damaged or truncated image ({reason})") from None

@@ -52,7 +52,11 @@ def segment(
     calibrate: options.CalibrateOption = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Mask PNG, or what --format says; a folder for many"),
+        typer.Option(
+            "-o",
+            "--output",
+            help="Mask PNG, or what --format says; a folder for many; - for a pipe",
+        ),
     ] = None,
     format: Annotated[
         str | None, typer.Option(help="Write -o for another tool: one of naclip formats")
