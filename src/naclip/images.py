@@ -131,10 +131,10 @@ def _damage(name: str, max_pixels: int) -> Iterator[None]:
         raise ImageError(f"{name}: not an image of a known format ({known})") from None
     except Image.DecompressionBombError:
         pillows = 2 * (Image.MAX_IMAGE_PIXELS or max_pixels)
-        whose = "the limit" if max_pixels <= pillows else "Pillow's limit"
-        more = "" if max_pixels <= pillows else "; PIL.Image.MAX_IMAGE_PIXELS = None lifts it"
+        why = ", Pillow's own: PIL.Image.MAX_IMAGE_PIXELS = None lifts it"
         raise ImageError(
-            f"{name}: more pixels than {whose} of {min(max_pixels, pillows):,}{more}"
+            f"{name}: more pixels than the limit of {min(max_pixels, pillows):,}"
+            f"{why if pillows < max_pixels else ''}"
         ) from None
     except Exception as error:  # decoders of hostile bytes: struct.error, KeyError, anything
         reason = " ".join(str(error).split()) or type(error).__name__
