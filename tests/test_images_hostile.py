@@ -127,9 +127,7 @@ def test_beyond_pillows_own_limit_the_message_says_how_to_lift_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bomb = refusal(png_that_announces(50_000, 50_000), max_pixels=10**12)
-    assert bomb.endswith(
-        "Pillow's limit of 178,956,970; PIL.Image.MAX_IMAGE_PIXELS = None lifts it"
-    )
+    assert "the limit of 178,956,970, Pillow's own: PIL.Image.MAX_IMAGE_PIXELS = None" in bomb
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 10)
     data = encoded(Image.fromarray(some_rgb()), "PNG")
     assert "the limit of 20, Pillow's own" in refusal(data)
