@@ -119,6 +119,16 @@ def test_supervision_loads_yolo(tmp_path: Path) -> None:
 @given(any_items())
 @UNHURRIED
 def test_lines_of_yolo_filled_by_gdal_are_the_mask(made: Item) -> None:
+    assert_lines_are_the_mask(made)
+
+
+def test_lines_of_yolo_have_digits_for_a_pixel_of_a_wide_image() -> None:
+    labels = np.zeros((3, 300_000), np.uint16)
+    labels[1, [100_003, 299_996]] = 1
+    assert_lines_are_the_mask(item(labels))
+
+
+def assert_lines_are_the_mask(made: Item) -> None:
     with tempfile.TemporaryDirectory() as folder:
         text = (exported([made], "yolo", Path(folder)) / "labels/a/b.txt").read_text()
     labels = np.zeros(made.size, int)
