@@ -78,7 +78,7 @@ def words_on_a_cached_image(client: httpx.Client, refine: bool) -> None:
 def soak(url: str, requests: int, threads: int) -> None:
     images = [photo(seed, (500, 375)) for seed in range(60)]
     seconds: list[float] = []
-    at_100 = 0
+    early, at_early = min(100, requests // 2), 0
 
     def one(index: int) -> None:
         data = {"classes": WORDS, "refine": "false"}
@@ -90,15 +90,15 @@ def soak(url: str, requests: int, threads: int) -> None:
     begin = time.perf_counter()
     with ThreadPoolExecutor(threads) as pool:
         for index, _ in enumerate(pool.map(one, range(requests))):
-            if index == min(100, requests // 2):
-                at_100 = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            if index == early:
+                at_early = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     total = time.perf_counter() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     ordered = sorted(seconds)
     print(
         f"{requests} requests, {threads} at a time: {requests / total:.2f}/s, median "
         f"{statistics.median(ordered):.2f} s, 95% {ordered[int(0.95 * len(ordered))]:.2f} s; "
-        f"peak memory {peak / 1e6:.2f} GB, {peak / at_100 - 1:+.1%} since the first half"
+        f"peak memory {peak / 1e6:.2f} GB, {peak / at_early - 1:+.1%} since request {early}"
     )
 
 
