@@ -14,7 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from naclip.clip.text import TextTower
 from naclip.clip.transformer import Block
 from naclip.clip.vision import Trace, VisionTower
-from naclip.methods.attention import attend
+from naclip.methods.attention import attend, opened
 from naclip.settings import METHODS
 
 
@@ -44,7 +44,7 @@ def patches(vision: VisionTower, trace: Trace, recipe: Recipe) -> Tensor:
     """(B, P, E) features as the method of the recipe reads them."""
     method = dataclasses.replace(METHODS[recipe.patch_path], sigma=recipe.patch_sigma)
     block = vision.blocks[-1]
-    return vision.project(attend(block, trace.inputs[-1], trace.grid, method)[:, 1:])
+    return vision.project(attend(opened(block, trace.inputs[-1]), trace.grid, method)[:, 1:])
 
 
 def pooled(patch_BPE: Tensor, text_TE: Tensor, sharpness: float) -> Tensor:

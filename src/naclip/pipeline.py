@@ -28,7 +28,7 @@ from naclip.decode import Decoded
 from naclip.device import choose_device, choose_precision, memory_errors
 from naclip.images import Picture
 from naclip.maps import ScoreMaps
-from naclip.methods import last_attention, read_patches
+from naclip.methods import last_attention, read_by_each
 from naclip.results import Report, Segmentation
 from naclip.settings import Device, Engine, Method, Precision, Settings, Windowing
 from naclip.stopwatch import Stopwatch
@@ -181,8 +181,8 @@ class Segmenter:
         for batch in stack.split(at_once):
             last = max(method.reads for method in methods)
             trace = self.engine.trace(batch.to(self.engine.dtype), last)
-            for method, mine in zip(methods, patches, strict=True):
-                mine.append(read_patches(self.vision, trace, method))
+            for mine, read in zip(patches, read_by_each(self.vision, trace, methods), strict=True):
+                mine.append(read)
             if any(method.scoring == "surgery" for method in methods):
                 image.append(self.vision.class_token(trace))
         counts = [plan.count for plan in plans]

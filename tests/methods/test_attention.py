@@ -9,8 +9,8 @@ from torch import Tensor
 from naclip.clip.transformer import Block
 from naclip.clip.vision import Trace, VisionTower
 from naclip.errors import SettingsError
-from naclip.methods import last_attention, read_patches
-from naclip.methods.attention import attend, attention_map
+from naclip.methods import last_attention, read_by_each, read_patches
+from naclip.methods.attention import attend, attention_map, opened
 from naclip.methods.neighbourhood import gaussian
 from naclip.pipeline import Segmenter
 from naclip.settings import METHODS, Method
@@ -89,10 +89,10 @@ def test_attention_matches_its_formula(
         weights = [weights_by_hand(*head, similarity, omega, t) for head in heads]
         outputs = [w @ head[2] for w, head in zip(weights, heads, strict=True)]
         expected = block.attn.out_proj(torch.cat(outputs, dim=-1))
-        ours = attend(block, window[None], GRID, method)[0]
+        over = opened(block, window[None])
+        ours = attend(over, GRID, method)[0]
         torch.testing.assert_close(ours, expected, rtol=0, atol=2e-5)
-        qkv = block.attn.qkv(normed[None])
-        maps = attention_map(block, normed[None], qkv, GRID, method)[0]
+        maps = attention_map(over, GRID, method)[0]
         torch.testing.assert_close(maps, torch.stack(weights), rtol=0, atol=2e-5)
 
 
@@ -139,3 +139,14 @@ def test_last_attention_rows_sum_to_what_does_not_go_to_the_class_token(block: B
         assert (weights.sum(dim=-1) <= 1 + 1e-6).all()
         if name == "maskclip":
             torch.testing.assert_close(weights[0], torch.eye(12))
+
+
+def test_methods_that_are_read_together_give_what_each_gives_alone(segmenter: Segmenter) -> None:
+    """Blocks are opened once for all of them: nobody may change what the next one reads."""
+    methods = [Method(**{**vars(m), "depth": min(m.depth, 3)}) for m in METHODS.values()]
+    torch.manual_seed(4)
+    with torch.inference_mode():
+        trace = segmenter.vision.trace(torch.randn(2, 3, 64, 96), last=3)
+        together = read_by_each(segmenter.vision, trace, methods)
+        for method, mine in zip(methods, together, strict=True):
+            assert torch.equal(mine, read_patches(segmenter.vision, trace, method)), method.name

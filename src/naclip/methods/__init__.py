@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from torch import Tensor
 
 from naclip.clip.vision import Trace, VisionTower
 from naclip.methods.attention import attention_map
-from naclip.methods.blocks import last_tokens
+from naclip.methods.blocks import LastBlocks, last_tokens
 from naclip.settings import Method
 
 
 def read_patches(tower: VisionTower, trace: Trace, method: Method) -> Tensor:
     """What enters the last block(s) -> patch features (B, h*w, E), L2-normalised.
 
-    The trace may hold more blocks than the method reads, so that one pass serves several methods.
+    The trace may hold more blocks than the method reads.
     """
-    return tower.project(last_tokens(tower, trace, method)[:, 1:])
+    return read_by_each(tower, trace, [method])[0]
+
+
+def read_by_each(tower: VisionTower, trace: Trace, methods: Sequence[Method]) -> list[Tensor]:
+    """The same for several methods, which share what they have in common."""
+    blocks = LastBlocks(tower, trace)
+    return [tower.project(last_tokens(blocks, method)[:, 1:]) for method in methods]
 
 
 def last_attention(tower: VisionTower, trace: Trace, method: Method) -> Tensor:
@@ -23,7 +31,5 @@ def last_attention(tower: VisionTower, trace: Trace, method: Method) -> Tensor:
 
     Rows sum to 1 but for what goes to the class token, whose column is left out.
     """
-    block = tower.blocks[-1]
-    normed = block.ln_1(trace.inputs[-1])
-    weights = attention_map(block, normed, block.attn.qkv(normed), trace.grid, method)
+    weights = attention_map(LastBlocks(tower, trace).opened(1), trace.grid, method)
     return (weights / weights.sum(dim=-1, keepdim=True)).mean(dim=1)[:, 1:, 1:]

@@ -5,6 +5,8 @@ Shapes: B windows, H heads, T = 1 + h*w tokens with the class token first, d dim
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -22,19 +24,34 @@ PAIRS: dict[str, list[tuple[str, str]]] = {
 }
 
 
-def attend(block: Block, x: Tensor, grid: tuple[int, int], method: Method) -> Tensor:
-    """Input of a block -> output of its attention, projected: (B, T, D)."""
+class Opened(NamedTuple):
+    """A block over its input, as far as all methods read it alike: several can share it."""
+
+    block: Block
+    normed: Tensor  # (B, T, D)
+    qkv: QKV
+
+
+def opened(block: Block, x: Tensor) -> Opened:
     normed = block.ln_1(x)
-    qkv = block.attn.qkv(normed)
-    if method.similarity == "self":  # MaskCLIP: each token attends to itself alone
-        return block.attn.merge(qkv.v)
-    if method.similarity in PAIRS:
-        return block.attn.merge(_fused(qkv, grid, block.attn.scale, method))
-    return block.attn.merge(attention_map(block, normed, qkv, grid, method) @ qkv.v)
+    return Opened(block, normed, block.attn.qkv(normed))
 
 
-def _fused(qkv: QKV, grid: tuple[int, int], scale: float, method: Method) -> Tensor:
+def attend(over: Opened, grid: tuple[int, int], method: Method) -> Tensor:
+    """Output of a block's attention, projected: (B, T, D)."""
+    return over.block.attn.merge(_attended(over, grid, method))
+
+
+def _attended(over: Opened, grid: tuple[int, int], method: Method) -> Tensor:
     """The same as attention_map @ v, by torch's kernel that never holds the (T, T) maps."""
+    qkv, scale = over.qkv, over.block.attn.scale
+    if method.similarity == "self":  # MaskCLIP: each token attends to itself alone
+        return qkv.v
+    if method.similarity == "none":
+        return attention_map(over, grid, method) @ qkv.v
+    if method.similarity == "gem":
+        t = _temperature(over)
+        return sum(_self_attention(_iterated(x, t), qkv.v, t) for x in qkv) / 3  # type: ignore[return-value]
     omega = None
     if method.neighbours != "off":
         omega = neighbour_logits(qkv, grid, scale, method)
@@ -46,13 +63,13 @@ def _fused(qkv: QKV, grid: tuple[int, int], scale: float, method: Method) -> Ten
     )
 
 
-def attention_map(
-    block: Block, normed: Tensor, qkv: QKV, grid: tuple[int, int], method: Method
-) -> Tensor:
+def attention_map(over: Opened, grid: tuple[int, int], method: Method) -> Tensor:
     """Weight of each token (column) for each token (row): (B, H, T, T)."""
-    scale = block.attn.scale
+    qkv, scale = over.qkv, over.block.attn.scale
     if method.similarity == "gem":
-        return _gem(normed, qkv, scale)
+        t = _temperature(over)
+        steps = (_iterated(x, t) for x in qkv)
+        return sum((x * t @ x.transpose(-2, -1)).softmax(dim=-1) for x in steps) / 3  # type: ignore[return-value]
     if method.similarity == "self":
         return torch.eye(qkv.v.shape[2], device=qkv.v.device).expand(*qkv.v.shape[:3], -1)
     omega = neighbour_logits(qkv, grid, scale, method)
@@ -81,13 +98,19 @@ def neighbour_logits(qkv: QKV, grid: tuple[int, int], scale: float, method: Meth
     return omega * (lengths * scale)[:, None, None, None]
 
 
-def _gem(normed: Tensor, qkv: QKV, scale: float) -> Tensor:
-    """GEM: the mean over q, k, v of a self-self attention that is iterated once."""
-    # The temperature follows the image: the mean length of its tokens, the class token included.
-    t = (normed.norm(dim=-1).mean(dim=-1) * scale)[:, None, None, None]
-    total = torch.zeros((), device=normed.device)
-    for vectors in qkv:
-        x = F.normalize(vectors, dim=-1)
-        x = F.normalize((x @ x.transpose(-2, -1) * t).softmax(dim=-1) @ x, dim=-1)
-        total = total + (x @ x.transpose(-2, -1) * t).softmax(dim=-1) / 3
-    return total.to(normed.dtype)
+# GEM: the mean over q, k, v of an attention of each with itself that is iterated once.
+
+
+def _temperature(over: Opened) -> Tensor:
+    """It follows the image: the mean length of its tokens, the class token included."""
+    lengths = over.normed.norm(dim=-1).mean(dim=-1)
+    return (lengths * over.block.attn.scale)[:, None, None, None]
+
+
+def _iterated(vectors: Tensor, t: Tensor) -> Tensor:
+    x = F.normalize(vectors, dim=-1)
+    return F.normalize(_self_attention(x, x, t), dim=-1)
+
+
+def _self_attention(x: Tensor, values: Tensor, t: Tensor) -> Tensor:
+    return F.scaled_dot_product_attention(x * t, x, values, scale=1.0)

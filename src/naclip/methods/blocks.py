@@ -11,31 +11,47 @@ from torch import Tensor
 
 from naclip.clip.vision import Trace, VisionTower
 from naclip.errors import SettingsError
-from naclip.methods.attention import attend
+from naclip.methods.attention import Opened, attend, opened
 from naclip.settings import Method
 
 
-def last_tokens(tower: VisionTower, trace: Trace, method: Method) -> Tensor:
+class LastBlocks:
+    """The last blocks over one trace; each is opened once, whoever reads it."""
+
+    def __init__(self, tower: VisionTower, trace: Trace) -> None:
+        self.tower = tower
+        self.trace = trace
+        self._opened: dict[int, Opened] = {}
+
+    def opened(self, back: int) -> Opened:
+        """The block that is so many from the end; 1 is the last."""
+        if back not in self._opened:
+            self._opened[back] = opened(self.tower.blocks[-back], self.trace.inputs[-back])
+        return self._opened[back]
+
+
+def last_tokens(blocks: LastBlocks, method: Method) -> Tensor:
     """What enters the last block(s) -> tokens after them, before the projection: (B, T, D)."""
     if method.block == "dual":
-        return _dual(tower, trace, method)
-    x, block = trace.inputs[-1], tower.blocks[-1]
-    attended = attend(block, x, trace.grid, method)
-    return attended if method.block == "reduced" else block.feed_forward(x + attended)
+        return _dual(blocks, method)
+    last = blocks.opened(1)
+    attended = attend(last, blocks.trace.grid, method)
+    if method.block == "reduced":
+        return attended
+    return last.block.feed_forward(blocks.trace.inputs[-1] + attended)
 
 
-def _dual(tower: VisionTower, trace: Trace, method: Method) -> Tensor:
+def _dual(blocks: LastBlocks, method: Method) -> Tensor:
     """The new path starts as the input of the first of the blocks and has no feed-forward.
 
     Each block adds to it what it attends to on the ORIGINAL path, which runs unchanged.
     """
-    if method.depth > len(tower.blocks):
+    if method.depth > len(blocks.tower.blocks):
         raise SettingsError(
             f"depth {method.depth} of method {method.name!r} exceeds the model's blocks: "
-            f"use a depth of at most {len(tower.blocks)}"
+            f"use a depth of at most {len(blocks.tower.blocks)}"
         )
-    originals = trace.inputs[-method.depth :]
-    path = originals[0]
-    for block, original in zip(tower.blocks[-len(originals) :], originals, strict=True):
-        path = path + attend(block, original, trace.grid, method)
+    path = blocks.trace.inputs[-method.depth]
+    for back in range(method.depth, 0, -1):
+        path = path + attend(blocks.opened(back), blocks.trace.grid, method)
     return path
