@@ -38,8 +38,6 @@ from naclip.windows import Plan
 if TYPE_CHECKING:
     from naclip.images import ImageSource
 
-PIXELS_AT_ONCE = 8 * 224 * 224  # of windows in one pass through the vision tower
-
 
 @dataclass(frozen=True)
 class Encoded:
@@ -177,7 +175,8 @@ class Segmenter:
         stack = torch.cat(cut)
         patches: list[list[Tensor]] = [[] for _ in methods]
         image: list[Tensor] = []
-        at_once = max(1, PIXELS_AT_ONCE // (stack.shape[-2] * stack.shape[-1]))
+        tokens = 1 + (stack.shape[-2] // self.vision.patch) * (stack.shape[-1] // self.vision.patch)
+        at_once = max(1, self.engine.tokens_at_once // tokens)
         for batch in stack.split(at_once):
             last = max(method.reads for method in methods)
             trace = self.engine.trace(batch.to(self.engine.dtype), last)

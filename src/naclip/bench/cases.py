@@ -138,7 +138,7 @@ def _tower(case: Case) -> Run:
     stack = torch.randn(_plan(case).count * case.images, 3, 224, 224)
 
     def run() -> dict[str, float]:
-        for batch in stack.split(8):
+        for batch in stack.split(max(1, segmenter.engine.tokens_at_once // 197)):
             trace = segmenter.engine.trace(batch.to(case.device, segmenter.engine.dtype), 1)
             read_patches(segmenter.vision, trace, Method())
         return {}

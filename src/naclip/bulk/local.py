@@ -1,4 +1,4 @@
-"""One machine: threads that read, the model in the main thread, threads that write.
+"""One machine: threads that read, threads that segment, threads that write.
 
 Only so many chunks are between the first byte read and the last one written, so that memory does
 not grow with the number of images.
@@ -7,40 +7,63 @@ not grow with the number of images.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar
+
+import torch
 
 from naclip.bulk.chunks import Chunk, Outcome
-from naclip.bulk.worker import Read, Worker
+from naclip.bulk.worker import Worker
+from naclip.pipeline import Segmenter
+
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 
 
 def outcomes(
     worker: Worker, chunks: Iterable[Chunk], readers: int, writers: int
 ) -> Iterator[Outcome]:
     """Every chunk, when it is written."""
-    writing: deque[Future[Outcome]] = deque()
-    with ThreadPoolExecutor(writers, thread_name_prefix="naclip-write") as pool:
-        try:
-            for read in _ahead(worker, chunks, readers):
-                writing.append(pool.submit(worker.write, worker.segment(read)))
-                while writing and (len(writing) > writers or writing[0].done()):
-                    yield writing.popleft().result()
-            while writing:
-                yield writing.popleft().result()
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+    models = at_once(worker.many.segmenter)
+    with a_core_each(models):
+        read = staged(worker.read, chunks, readers)
+        segmented = staged(worker.segment, read, models)
+        yield from staged(worker.write, segmented, writers)
 
 
-def _ahead(worker: Worker, chunks: Iterable[Chunk], readers: int) -> Iterator[Read]:
-    """Chunks as read, in their order: one waits for the model while each reader is at another."""
-    reading: deque[Future[Read]] = deque()
-    with ThreadPoolExecutor(readers, thread_name_prefix="naclip-read") as pool:
+def at_once(segmenter: Segmenter) -> int:
+    """Chunks that are segmented at the same time.
+
+    torch on a CPU: one on each core, which then need not wait for the others many times in every
+    block. OpenVINO divides an image among the cores by itself; a GPU takes one after another.
+    """
+    alone = segmenter.device.type != "cpu" or segmenter.engine.name != "torch"
+    return 1 if alone else torch.get_num_threads()
+
+
+@contextmanager
+def a_core_each(workers: int) -> Iterator[None]:
+    """torch's threads divided among so many workers, and given back at the end."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(max(1, before // workers))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def staged(work: Callable[[Given], Made], items: Iterable[Given], threads: int) -> Iterator[Made]:
+    """work(item) of each, in their order: one waits to be fetched while each thread is at one."""
+    underway: deque[Future[Made]] = deque()
+    with ThreadPoolExecutor(threads, thread_name_prefix=f"naclip-{work.__name__}") as pool:
         try:
-            for chunk in chunks:
-                reading.append(pool.submit(worker.read, chunk))
-                if len(reading) > readers:
-                    yield reading.popleft().result()
-            while reading:
-                yield reading.popleft().result()
+            for item in items:
+                underway.append(pool.submit(work, item))
+                if len(underway) > threads:
+                    yield underway.popleft().result()
+            while underway:
+                yield underway.popleft().result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)

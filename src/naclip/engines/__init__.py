@@ -41,6 +41,11 @@ class Runner(Protocol):
         """Of the pixels it takes and of the block(s) that torch runs after it."""
         ...
 
+    @property
+    def tokens_at_once(self) -> int:
+        """How large the batches are that it is fastest with."""
+        ...
+
     def trace(self, pixels: Tensor, last: int) -> Trace:
         """As VisionTower.trace: what enters each of the last blocks."""
         ...

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from naclip.clip.vision import Trace, VisionTower
+from naclip.engines.eager import tokens_at_once
 from naclip.errors import MissingExtraError
 
 
@@ -20,6 +21,10 @@ class Compiled:
         if tower.proj.device.type == "cpu":
             _require_compiler()
         self._blocks = functools.cache(self._compiled)
+
+    @property
+    def tokens_at_once(self) -> int:
+        return tokens_at_once(self.tower)
 
     @property
     def dtype(self) -> torch.dtype:

@@ -9,11 +9,24 @@ from torch import Tensor
 
 from naclip.clip.vision import Trace, VisionTower
 
+MANY = 8 * 197  # 8 windows of ViT-B/16
+FEW = 2 * 197
+
+
+def tokens_at_once(tower: VisionTower) -> int:
+    """On a CPU, layers of more tokens outgrow what the allocator keeps: it takes fresh pages for
+    each of them, which is a fifth of the time."""
+    return FEW if tower.proj.device.type == "cpu" else MANY
+
 
 @dataclass(frozen=True)
 class Eager:
     tower: VisionTower
     name = "torch"
+
+    @property
+    def tokens_at_once(self) -> int:
+        return tokens_at_once(self.tower)
 
     @property
     def dtype(self) -> torch.dtype:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from naclip.clip.vision import Trace, VisionTower
+from naclip.engines.eager import MANY
 from naclip.errors import MissingExtraError, OutputError
 from naclip.files import atomic, cache_folder
 
@@ -28,6 +29,7 @@ RECIPE = 1  # raise when the graph or its calibration changes: what is cached is
 class OpenVino:
     name = "openvino"
     dtype = torch.float32  # the last block costs little and stays exact
+    tokens_at_once = MANY
 
     def __init__(
         self,
