@@ -15,6 +15,7 @@ from naclip.cli.ray_options import (
     Actors,
     Address,
     BlocksOrRay,
+    check_unused,
     ray_cluster,
     split_engine,
 )
@@ -95,6 +96,7 @@ def evaluate(
         segmenter, choice = choice.settled(machines.device)
         run_options = replace(run_options, spread=Spread(machines, choice))
     else:
+        check_unused(address, actors, actor_cpus, actor_gpus)
         segmenter = choice.open()
     with Bar() as progress:
         document = evaluation.evaluate(

@@ -98,8 +98,8 @@ def show(rows: list[dict[str, Any]], as_json: bool) -> None:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE)
-    for column in rows[0]:
-        table.add_column(column, overflow="fold")
+    for number, column in enumerate(rows[0]):  # the first is to be typed: in one piece
+        table.add_column(column, overflow="fold", no_wrap=number == 0)
     for row in rows:
         table.add_row(*(str(value) for value in row.values()))
     Console().print(table)
