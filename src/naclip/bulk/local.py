@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
@@ -55,11 +56,17 @@ def a_core_each(workers: int) -> Iterator[None]:
 
 
 def staged(work: Callable[[Given], Made], items: Iterable[Given], threads: int) -> Iterator[Made]:
-    """work(item) of each, in their order: one waits to be fetched while each thread is at one."""
+    """work(item) of each, in their order: one waits to be fetched while each thread is at one.
+
+    Where the items end in an error, what is underway is still finished: it comes first.
+    """
     underway: deque[Future[Made]] = deque()
     with ThreadPoolExecutor(threads, thread_name_prefix=f"naclip-{work.__name__}") as pool:
         try:
-            for item in items:
+            for item in _with_error(items):
+                if isinstance(item, _Failed):
+                    yield from (one.result() for one in underway)
+                    raise item.error
                 underway.append(pool.submit(work, item))
                 if len(underway) > threads:
                     yield underway.popleft().result()
@@ -67,3 +74,15 @@ def staged(work: Callable[[Given], Made], items: Iterable[Given], threads: int) 
                 yield underway.popleft().result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+@dataclass(frozen=True)
+class _Failed:
+    error: Exception
+
+
+def _with_error(items: Iterable[Given]) -> Iterator[Given | _Failed]:
+    try:
+        yield from items
+    except Exception as error:
+        yield _Failed(error)

@@ -204,6 +204,8 @@ def _finish(
                 check()
                 record.add(outcome)
                 progress.step(outcome.count, record.failure_count)
+        if machines.device is not None and isinstance(task.store, LocalStore):
+            task.store.sweep(OURS)  # what killed actors were writing; their chunks are done
         failed = {known.items[index].name: reason for index, reason in record.failures()}
         _write_results(job, task.store, known, failed, progress)
     except OutputError as error:
