@@ -19,6 +19,7 @@ from naclip.bulk.chunks import Chunk, Outcome
 from naclip.bulk.worker import Worker
 from naclip.pipeline import Segmenter
 
+MOST_AT_ONCE = 4
 Given = TypeVar("Given")
 Made = TypeVar("Made")
 
@@ -28,7 +29,7 @@ def outcomes(
 ) -> Iterator[Outcome]:
     """Every chunk, when it is written."""
     models = at_once(worker.many.segmenter)
-    with a_core_each(models):
+    with threads_divided(models):
         read = staged(worker.read, chunks, readers)
         segmented = staged(worker.segment, read, models)
         yield from staged(worker.write, segmented, writers)
@@ -37,15 +38,16 @@ def outcomes(
 def at_once(segmenter: Segmenter) -> int:
     """Chunks that are segmented at the same time.
 
-    torch on a CPU: one on each core, which then need not wait for the others many times in every
-    block. OpenVINO divides an image among the cores by itself; a GPU takes one after another.
+    torch on a CPU: the fewer cores work at one image, the fewer wait for each other in every block;
+    but each image takes memory. OpenVINO divides an image among the cores by itself; a GPU takes
+    one after another.
     """
     alone = segmenter.device.type != "cpu" or segmenter.engine.name != "torch"
-    return 1 if alone else torch.get_num_threads()
+    return 1 if alone else min(torch.get_num_threads(), MOST_AT_ONCE)
 
 
 @contextmanager
-def a_core_each(workers: int) -> Iterator[None]:
+def threads_divided(workers: int) -> Iterator[None]:
     """torch's threads divided among so many workers, and given back at the end."""
     before = torch.get_num_threads()
     torch.set_num_threads(max(1, before // workers))
