@@ -111,3 +111,17 @@ def test_every_error_is_in_the_tree_that_its_module_draws() -> None:
     for kind in kinds:
         assert kind.__name__ in drawn
         assert kind.exit_code == (2 if issubclass(kind, errors.UsageError) else 1)
+
+
+def test_a_first_image_does_not_wait_for_torchs_compiler() -> None:
+    """Its import takes longer than loading ViT-B/16; a careless operation on `meta` brings it."""
+    program = (
+        "import sys, numpy as np, naclip;"
+        "segment = naclip.load('tiny', engine='torch');"
+        "segment(np.zeros((96, 128, 3), np.uint8), ['water', 'sand']);"
+        "print('torch._dynamo' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "False"

@@ -61,6 +61,7 @@ class Axis:
     starts: tuple[int, ...]
     cells: int  # patches of one window along this axis
 
+    @functools.lru_cache(maxsize=4)  # noqa: B019  two of an image; the axes are small, and few
     def matrix(self) -> Matrix:
         """(original, windows * cells): cells -> window's pixels -> mean of windows -> original."""
         spread = np.zeros((self.resized, len(self.starts), self.cells))

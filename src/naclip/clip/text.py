@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from naclip.clip.shape import ClipShape
 from naclip.clip.tokens import Tokenizer
-from naclip.clip.transformer import LayerNorm, Transformer
+from naclip.clip.transformer import LayerNorm, Transformer, drawn
 
 PROMPTS_AT_ONCE = 256  # bounds memory: 256 prompts of 77 tokens are 40 MB a layer at width 512
 
@@ -20,13 +20,14 @@ class TextTower(nn.Module):
         super().__init__()
         width = shape.text.width
         self.context = shape.context
-        self.token_embedding = nn.Embedding(shape.vocabulary, width)
-        self.positional_embedding = nn.Parameter(torch.randn(shape.context, width) * 0.01)
+        tokens = drawn(shape.vocabulary, width, std=1.0)
+        self.token_embedding = nn.Embedding.from_pretrained(tokens, freeze=False)
+        self.positional_embedding = drawn(shape.context, width, std=0.01)
         self.transformer = Transformer(
             width, shape.text.layers, shape.text.heads, shape.text.hidden, shape.activation
         )
         self.ln_final = LayerNorm(width)
-        self.text_projection = nn.Parameter(torch.randn(width, shape.embedding) * width**-0.5)
+        self.text_projection = drawn(width, shape.embedding, std=width**-0.5)
 
     def forward(self, ids: Tensor) -> Tensor:
         """(B, T) token ids -> (B, E) embeddings of the end token, not normalised.

@@ -35,6 +35,13 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
 
 
+def drawn(*size: int, std: float) -> nn.Parameter:
+    """A parameter before training; without values on the meta device, where weights follow: to
+    multiply there, torch imports its compiler, which takes longer than loading the weights."""
+    empty = torch.empty(*size)
+    return nn.Parameter(empty if empty.is_meta else torch.randn(*size) * std)
+
+
 class Linear(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         return linear(x, self.weight, self.bias)
@@ -63,7 +70,8 @@ class Attention(nn.Module):
         self.in_proj_weight = nn.Parameter(torch.empty(3 * width, width))
         self.in_proj_bias = nn.Parameter(torch.zeros(3 * width))
         self.out_proj = Linear(width, width)
-        nn.init.normal_(self.in_proj_weight, std=width**-0.5)
+        if not self.in_proj_weight.is_meta:
+            nn.init.normal_(self.in_proj_weight, std=width**-0.5)
 
     @property
     def scale(self) -> float:

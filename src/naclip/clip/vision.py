@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from naclip.clip.shape import ClipShape
-from naclip.clip.transformer import Block, LayerNorm, Transformer
+from naclip.clip.transformer import Block, LayerNorm, Transformer, drawn
 
 
 @dataclass(frozen=True)
@@ -32,16 +32,14 @@ class VisionTower(nn.Module):
         self.patch = shape.patch
         self.trained_grid = shape.grid
         self.conv1 = nn.Conv2d(3, width, shape.patch, stride=shape.patch, bias=False)
-        self.class_embedding = nn.Parameter(torch.randn(width) * width**-0.5)
-        self.positional_embedding = nn.Parameter(
-            torch.randn(shape.grid**2 + 1, width) * width**-0.5
-        )
+        self.class_embedding = drawn(width, std=width**-0.5)
+        self.positional_embedding = drawn(shape.grid**2 + 1, width, std=width**-0.5)
         self.ln_pre = LayerNorm(width)
         self.transformer = Transformer(
             width, shape.vision.layers, shape.vision.heads, shape.vision.hidden, shape.activation
         )
         self.ln_post = LayerNorm(width)
-        self.proj = nn.Parameter(torch.randn(width, shape.embedding) * width**-0.5)
+        self.proj = drawn(width, shape.embedding, std=width**-0.5)
 
     @property
     def blocks(self) -> list[Block]:
