@@ -175,9 +175,7 @@ class Segmenter:
         stack = torch.cat(cut)
         patches: list[list[Tensor]] = [[] for _ in methods]
         image: list[Tensor] = []
-        tokens = 1 + (stack.shape[-2] // self.vision.patch) * (stack.shape[-1] // self.vision.patch)
-        at_once = max(1, self.engine.tokens_at_once // tokens)
-        for batch in stack.split(at_once):
+        for batch in engines.batches(self.engine, stack, self.vision.patch):
             last = max(method.reads for method in methods)
             trace = self.engine.trace(batch.to(self.engine.dtype), last)
             for mine, read in zip(patches, read_by_each(self.vision, trace, methods), strict=True):

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from naclip import windows
+from naclip import engines, windows
 from naclip.bench import plain
 from naclip.clip.model import ClipModel
 from naclip.clip.shape import ClipShape, TowerShape
@@ -138,7 +138,7 @@ def _tower(case: Case) -> Run:
     stack = torch.randn(_plan(case).count * case.images, 3, 224, 224)
 
     def run() -> dict[str, float]:
-        for batch in stack.split(max(1, segmenter.engine.tokens_at_once // 197)):
+        for batch in engines.batches(segmenter.engine, stack, segmenter.vision.patch):
             trace = segmenter.engine.trace(batch.to(case.device, segmenter.engine.dtype), 1)
             read_patches(segmenter.vision, trace, Method())
         return {}

@@ -85,6 +85,3 @@ def main() -> None:
     except NaclipError as error:
         print(f"naclip: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print("naclip: interrupted", file=sys.stderr)
-        sys.exit(130)

@@ -70,7 +70,7 @@ class Attention(nn.Module):
         self.in_proj_weight = nn.Parameter(torch.empty(3 * width, width))
         self.in_proj_bias = nn.Parameter(torch.zeros(3 * width))
         self.out_proj = Linear(width, width)
-        if not self.in_proj_weight.is_meta:
+        if not self.in_proj_weight.is_meta:  # as drawn(), in the order that seeds rely on
             nn.init.normal_(self.in_proj_weight, std=width**-0.5)
 
     @property

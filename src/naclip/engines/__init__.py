@@ -51,6 +51,12 @@ class Runner(Protocol):
         ...
 
 
+def batches(engine: Runner, windows: Tensor, patch: int) -> tuple[Tensor, ...]:
+    """Windows (B, 3, h, w) of any number, as many at a time as the engine is fastest with."""
+    tokens = 1 + (windows.shape[-2] // patch) * (windows.shape[-1] // patch)
+    return windows.split(max(1, engine.tokens_at_once // tokens))
+
+
 def choose(asked: Engine, precision: str, device: torch.device, tower: VisionTower) -> str:
     """The engine's name, or an error if it cannot run this."""
     if asked not in ("auto", *NAMES):
